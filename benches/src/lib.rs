@@ -1,0 +1,1 @@
+//! Cost of calls in IC instructions, side by side with the relatives.

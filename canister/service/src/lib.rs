@@ -1,0 +1,1 @@
+//! The icsql canister: a key-value and SQL service on SQLite in stable memory.

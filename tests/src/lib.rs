@@ -1,0 +1,1 @@
+//! Suites against the deployed icsql Wasm, through the pocket-ic crate.
