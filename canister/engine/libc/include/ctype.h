@@ -1,1 +1,0 @@
-/* SQLite includes it and, in this configuration, uses nothing of it. */
