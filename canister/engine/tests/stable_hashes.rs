@@ -95,10 +95,11 @@ fn random_commit(store: &mut Store, rng: &mut Rng) {
     if new > 0 {
         let mut number = 1 + rng.below(new);
         for _ in 0..rng.below(8) {
-            let bytes = rng.bytes(8).repeat(PAGE_BYTES as usize / 8);
-            pages.push((number as u32, bytes));
-            // Neighbours, jumps, pages that are then cut off, and now and then the same page again.
-            number = if rng.below(2) == 0 { number + 1 } else { 1 + rng.below(new + 1) };
+            for _ in 0..=rng.below(4) / 3 {
+                pages.push((number as u32, rng.bytes(8).repeat(PAGE_BYTES as usize / 8)));
+            }
+            // Neighbours, jumps and pages beyond the new size; some pages twice.
+            number = if rng.below(2) == 0 { number + 1 } else { 1 + rng.below(new + 40) };
         }
     }
     store.commit(new as u32, &pages);
