@@ -22,9 +22,9 @@ const MAGIC: [u8; 8] = *b"ICSQL\0PH";
 const HEADER_BYTES: usize = 16;
 const ENTRY_BYTES: usize = size_of::<u64>();
 
-/// Entries that are read or written in one call. The buffers are on the stack, and what a message leaves there it pays
-/// for by the 4 KiB, so they are small.
-const RUN_MAX: usize = 32;
+/// Entries that are read or written in one call. The buffers are on the stack; so short, they are cleared by single
+/// stores in place of a `memory.fill`, which costs more than the calls that longer ones would save.
+const RUN_MAX: usize = 8;
 
 /// What can go wrong with the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -290,29 +290,25 @@ impl CommitHashes {
             digest.without(old.unwrap_or(0)).with(new.unwrap_or(0))
         };
 
-        if let [(page_number, hash)] = written[..]
-            && old_pages == new_pages
-        {
-            let old = table.read(page_number)?;
-            table.write(page_number, hash)?;
-            let digest = change(digest, page_number, Some(old), Some(hash));
-            self.clear();
-            return Ok(digest);
-        }
-
         let (mut old, mut new) = ([0; RUN_MAX], [0; RUN_MAX]);
         let kept = written.partition_point(|&(page_number, _)| page_number <= old_pages);
         let mut rest = &written[..kept];
         while let Some(&(first, _)) = rest.first() {
             let len = rest.iter().take(RUN_MAX).zip(first..).take_while(|((number, _), next)| number == next).count();
             let (run, after) = rest.split_at(len);
+            rest = after;
+            if let &[(page_number, hash)] = run {
+                let old = table.read(page_number)?;
+                table.write(page_number, hash)?;
+                digest = change(digest, page_number, Some(old), Some(hash));
+                continue;
+            }
             table.read_run(first, &mut old[..len])?;
             for (&(page_number, hash), (old, new)) in run.iter().zip(old.iter().zip(&mut new)) {
                 *new = hash;
                 digest = change(digest, page_number, Some(*old), Some(hash));
             }
             table.write_run(first, &new[..len])?;
-            rest = after;
         }
 
         if new_pages > old_pages {
