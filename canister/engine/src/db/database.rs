@@ -530,9 +530,9 @@ impl Database {
         }
     }
 
-    /// Whether a commit was cut off after its first write.
+    /// Whether a commit, or another call of SQLite, was cut off by a simulated trap.
     fn is_cut_off(&self) -> bool {
-        self.inner.file.try_borrow().map_or(true, |file| file.is_writing())
+        self.inner.file.try_borrow().map_or(true, |file| file.is_cut_off())
     }
 }
 
