@@ -10,11 +10,8 @@
 #include <math.h>
 #include "icsql_math.h"
 
-#if defined(__has_include) && __has_include("../c/icsql_sqlite.c")
-# include "../c/icsql_sqlite.c"
-#else
-# include "sqlite3.c"
-#endif
+#include "sqlite3.c"
+#include "icsql_inside.c"
 
 /* What an operating-system layer has to define. There is none: the engine registers its VFS itself. */
 int sqlite3_os_init(void){ return SQLITE_OK; }

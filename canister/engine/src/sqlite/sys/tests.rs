@@ -79,12 +79,6 @@ macro_rules! same_layout {
 
 #[test]
 fn structures_have_the_layout_that_bindgen_found() {
-    assert_eq!(size_of::<sqlite3_index_constraint>(), size_of::<ffi::sqlite3_index_info_sqlite3_index_constraint>());
-    assert_eq!(size_of::<sqlite3_index_orderby>(), size_of::<ffi::sqlite3_index_info_sqlite3_index_orderby>());
-    assert_eq!(
-        size_of::<sqlite3_index_constraint_usage>(),
-        size_of::<ffi::sqlite3_index_info_sqlite3_index_constraint_usage>()
-    );
     same_layout! {
         sqlite3_file { pMethods }
         sqlite3_io_methods {
@@ -108,6 +102,9 @@ fn structures_have_the_layout_that_bindgen_found() {
             xUpdate, xBegin, xSync, xCommit, xRollback, xFindFunction, xRename, xSavepoint, xRelease, xRollbackTo, xShadowName,
             xIntegrity,
         }
+        sqlite3_index_constraint { iColumn, op, usable, iTermOffset }
+        sqlite3_index_orderby { iColumn, desc }
+        sqlite3_index_constraint_usage { argvIndex, omit }
         sqlite3_index_info {
             nConstraint, aConstraint, nOrderBy, aOrderBy, aConstraintUsage, idxNum, idxStr, needToFreeIdxStr, orderByConsumed,
             estimatedCost, estimatedRows, idxFlags, colUsed,
