@@ -1,0 +1,35 @@
+//! `candid/icsql.did` is what the code decodes and encodes.
+use candid::types::internal::TypeContainer;
+use candid_parser::utils::{CandidSource, service_equal};
+use icsql_canister::guard::RULES;
+use icsql_types::method;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+fn did() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../candid/icsql.did"))
+}
+
+/// The service as the code has it, printed as Candid.
+fn service_of_the_code() -> String {
+    let mut container = TypeContainer::new();
+    let service = method::service(&mut container);
+    candid::pretty::candid::compile(&container.env, &Some(service))
+}
+
+#[test]
+fn the_candid_file_equals_the_code() {
+    let code = service_of_the_code();
+    // Structural equality of every method and of the init argument, both ways.
+    if let Err(error) = service_equal(CandidSource::Text(&code), CandidSource::File(did())) {
+        panic!("candid/icsql.did differs from the code: {error}\nthe code says:\n{code}");
+    }
+}
+
+#[test]
+fn every_method_has_a_rule() {
+    let methods: BTreeSet<_> = method::ALL.iter().map(|(name, _)| *name).collect();
+    let rules: BTreeSet<_> = RULES.iter().map(|rule| rule.name).collect();
+    assert_eq!(methods, rules);
+    assert_eq!((methods.len(), rules.len()), (method::ALL.len(), RULES.len()), "a name occurs twice");
+}
