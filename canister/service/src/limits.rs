@@ -32,10 +32,11 @@ pub const SMALL_ARGUMENT_BYTES_MAX: usize = ARGUMENT_EXTRA_BYTES;
 /// Arguments up to this size are read into the stack, larger ones into the heap.
 pub const STACK_ARGUMENT_BYTES: usize = KEY_BYTES_MAX + 512;
 
-/// What the candid crate may spend on an argument besides twice its size; see `DecoderConfig::set_decoding_quota`.
-pub const DECODING_QUOTA: usize = 20_000;
-/// What the candid crate may spend on values that this version does not know.
+/// What the candid crate may spend on values that this version does not know, about one unit a byte.
 pub const SKIPPING_QUOTA: usize = 10_000;
+/// What the candid crate may spend on an argument besides twice its size, about one unit a byte. Skipped values count
+/// fifty times here.
+pub const DECODING_QUOTA: usize = 50 * SKIPPING_QUOTA + 20_000;
 
 /// Instructions for one `db_integrity_check`. A query has 5 billion; the rest is for the last page that is being read
 /// when the budget ends, and for the reply.
