@@ -17,8 +17,8 @@ pub enum Error {
     TooLarge { what: String, limit: u64, actual: u64 },
     /// There is no such `what` under this name.
     NotFound { what: String, name: String },
-    /// The work would have used more of `what` than allowed.
-    BudgetExceeded { what: String, limit: u64, used: u64 },
+    /// The work would have used more of `what` than `limit`.
+    BudgetExceeded { what: String, limit: u64 },
     /// The database cannot grow by what this call needs.
     StorageFull { message: String },
     /// Bytes in stable memory are not what was written there.
@@ -38,9 +38,7 @@ impl fmt::Display for Error {
             Error::InvalidArgument { argument, message } => write!(f, "invalid {argument}: {message}"),
             Error::TooLarge { what, limit, actual } => write!(f, "{what} too large: {actual}, the limit is {limit}"),
             Error::NotFound { what, name } => write!(f, "no {what} {name:?}"),
-            Error::BudgetExceeded { what, limit, used } => {
-                write!(f, "stopped after {used} {what}, the budget is {limit}")
-            }
+            Error::BudgetExceeded { what, limit } => write!(f, "stopped: more than {limit} {what} needed"),
             Error::StorageFull { message } => write!(f, "storage full: {message}"),
             Error::Corrupt { message } => write!(f, "damaged data: {message}"),
             Error::UseInstead { method, message } => write!(f, "call {method} instead: {message}"),

@@ -70,6 +70,11 @@ impl<'a> Values<'a> {
         true
     }
 
+    /// How many entries were added.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
     /// The whole reply: all entries that were added, and the index of the first that was not.
     pub fn finish(self) -> &'a [u8] {
         let mut front = Vec::with_capacity(FRONT);
