@@ -70,10 +70,10 @@ fn pairs_of_bits_do_not_cancel() {
 #[test]
 fn every_value_of_a_byte_or_word_counts() {
     let mut rng = Rng::new(3);
-    let mut page = rng.bytes(PAGE_BYTES);
+    let mut page = rng.bytes(512);
     let mut seen = HashSet::new();
     for value in 0..=u16::MAX {
-        page[2_048..2_050].copy_from_slice(&value.to_le_bytes());
+        page[256..258].copy_from_slice(&value.to_le_bytes());
         assert!(seen.insert(page_hash(1, &page)), "value {value} makes no new hash, {rng}");
     }
 }

@@ -310,7 +310,7 @@ fn a_trap_takes_the_message_back() {
             memory.write(0, &[4; 10_000]).unwrap();
         });
         let trap = trapped.unwrap_err();
-        assert_eq!((trap.operation, trap.nth), (Operation::Write, nth));
+        assert_eq!(trap.reason, format!("Write {nth} was told to trap"));
         assert!(memory.heap().to_bytes() == before, "{nth} {fault:?}");
     }
     // Kept, the write is torn where it was told to be.

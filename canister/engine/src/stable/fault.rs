@@ -167,7 +167,7 @@ impl Counts {
 }
 
 fn injected(operation: Operation, nth: u64) -> ! {
-    trap(format!("{operation} {nth} was told to trap"))
+    trap(format!("{operation:?} {nth} was told to trap"))
 }
 
 impl Memory for FaultMemory {

@@ -246,6 +246,22 @@ impl CommitHashes {
         self.written.clear();
     }
 
+    /// Brings the pages into order, and keeps the last version of each.
+    fn sort(&mut self) {
+        let written = &mut self.written;
+        if !written.is_sorted_by(|a, b| a.0 < b.0) {
+            // Stable, so that the last version of a page stays last.
+            written.sort_by_key(|&(page_number, _)| page_number);
+            written.dedup_by(|later, kept| {
+                let same = later.0 == kept.0;
+                if same {
+                    kept.1 = later.1;
+                }
+                same
+            });
+        }
+    }
+
     /// Stores the hashes of the collected pages and forgets them. Answers the digest of the new image.
     ///
     /// Pages that the image loses leave the digest; pages that it gains and that were not written are zeros. Pages
@@ -269,27 +285,25 @@ impl CommitHashes {
         if found > IMAGE_PAGES_MAX {
             return Err(PageHashesError::TooManyPages { found });
         }
-        let written = &mut self.written;
-        // Stable, so that the last version of a page stays last.
-        if !written.is_sorted_by(|a, b| a.0 < b.0) {
-            written.sort_by_key(|&(page_number, _)| page_number);
-            written.dedup_by(|later, kept| {
-                let same = later.0 == kept.0;
-                if same {
-                    kept.1 = later.1;
-                }
-                same
-            });
-        }
-        let within = written.partition_point(|&(page_number, _)| page_number <= new_pages);
-        let written = &written[..within];
-
         let mut digest = digest;
         let mut change = |digest: Digest, page_number, old: Option<u64>, new: Option<u64>| {
             changed(PageChange { page_number, old, new });
             digest.without(old.unwrap_or(0)).with(new.unwrap_or(0))
         };
+        // The commit of a single row, without what the general way needs.
+        if let [(page_number, hash)] = self.written[..]
+            && old_pages == new_pages
+            && page_number <= new_pages
+        {
+            let old = table.read(page_number)?;
+            table.write(page_number, hash)?;
+            self.clear();
+            return Ok(change(digest, page_number, Some(old), Some(hash)));
+        }
 
+        self.sort();
+        let within = self.written.partition_point(|&(page_number, _)| page_number <= new_pages);
+        let written = &self.written[..within];
         let (mut old, mut new) = ([0; RUN_MAX], [0; RUN_MAX]);
         let kept = written.partition_point(|&(page_number, _)| page_number <= old_pages);
         let mut rest = &written[..kept];
