@@ -25,12 +25,14 @@ impl Service {
     ///
     /// # Errors
     /// Stable memory that holds something else or is damaged, a database written by a newer version, full memory.
-    pub fn open<M: Memory + Clone + 'static>(stable: M, settings: InitArg, options: OpenOptions) -> Result<Self, Error> {
+    pub fn open<M: Memory + Clone + 'static>(
+        stable: M,
+        settings: InitArg,
+        options: OpenOptions,
+    ) -> Result<Self, Error> {
         let InitArg {} = settings;
-        let manager = MemoryManager::open(stable.clone()).map_err(|error| Error::Other {
-            code: "stable memory".to_owned(),
-            message: error.to_string(),
-        })?;
+        let manager = MemoryManager::open(stable.clone())
+            .map_err(|error| Error::Other { code: "stable memory".to_owned(), message: error.to_string() })?;
         let open = || -> Result<Database, Failure> {
             let (image, hashes) = (manager.get(DATABASE_MEMORY_ID), manager.get(PAGE_HASH_MEMORY_ID));
             let mut database = Database::open(image, hashes, options)?;

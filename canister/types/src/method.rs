@@ -1,8 +1,6 @@
 //! The methods of the canister with their types. The service decodes and encodes by this list, clients can call by it,
 //! and a test compares it with `candid/icsql.did`.
-use crate::{
-    Answer, Checksum, InitArg, IntegrityReport, Meta, ScanProgress, Values, WriteOptions, Written,
-};
+use crate::{Answer, Checksum, InitArg, IntegrityReport, Meta, ScanProgress, Values, WriteOptions, Written};
 use candid::CandidType;
 use candid::types::internal::TypeContainer;
 use candid::types::{FuncMode, Function, Type, TypeInner};

@@ -120,9 +120,8 @@ pub fn set_note(host: &impl Host, service: &mut Service) {
         if let Some(note) = &note {
             at_most("note", NOTE_BYTES_MAX, note)?;
         }
-        let found = service.database.write(|writer| {
-            Ok::<_, Failure>(ops::kv::set_note(writer, &key, note.as_deref())?)
-        })?;
+        let found =
+            service.database.write(|writer| Ok::<_, Failure>(ops::kv::set_note(writer, &key, note.as_deref())?))?;
         if found { Ok(()) } else { Err(no_key(key)) }
     });
 }

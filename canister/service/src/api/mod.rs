@@ -23,12 +23,8 @@ fn raw(host: &impl Host, rule: &Rule, body: impl FnOnce(&[u8]) -> Result<(), Err
 }
 
 /// The same for a method whose argument and reply the candid crate decodes and encodes.
-fn typed<A, R>(
-    host: &impl Host,
-    rule: &Rule,
-    _types: &Method<A, Answer<R>>,
-    body: impl FnOnce(A) -> Result<R, Error>,
-) where
+fn typed<A, R>(host: &impl Host, rule: &Rule, _types: &Method<A, Answer<R>>, body: impl FnOnce(A) -> Result<R, Error>)
+where
     A: for<'a> ArgumentDecoder<'a>,
     R: CandidType,
 {

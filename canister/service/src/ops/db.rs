@@ -68,7 +68,11 @@ impl Names {
 ///
 /// # Errors
 /// The engine's, if not even the list of tables can be read.
-pub fn integrity_check(reader: &Reader<'_>, transaction: u64, instructions: u64) -> Result<IntegrityReport, EngineError> {
+pub fn integrity_check(
+    reader: &Reader<'_>,
+    transaction: u64,
+    instructions: u64,
+) -> Result<IntegrityReport, EngineError> {
     reader.limit_instructions(instructions);
     let mut tables = vec!["sqlite_schema".to_owned()];
     reader.query("SELECT name FROM main.sqlite_schema WHERE type = 'table' ORDER BY name", (), |row| {
