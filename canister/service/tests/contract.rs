@@ -2,7 +2,7 @@
 use candid::types::internal::TypeContainer;
 use candid_parser::utils::{CandidSource, service_equal};
 use icsql_canister::guard::RULES;
-use icsql_types::method;
+use icsql_types::method::{self, Mode};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -32,4 +32,35 @@ fn every_method_has_a_rule() {
     let rules: BTreeSet<_> = RULES.iter().map(|rule| rule.name).collect();
     assert_eq!(methods, rules);
     assert_eq!((methods.len(), rules.len()), (method::ALL.len(), RULES.len()), "a name occurs twice");
+}
+
+/// The built Wasm's exports of methods, as the platform reads them.
+fn exported_methods() -> BTreeSet<String> {
+    let path = std::env::var("ICSQL_WASM")
+        .unwrap_or_else(|_| concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/icsql.wasm").to_owned());
+    let wasm = std::fs::read(&path).unwrap_or_else(|error| panic!("{path}: {error}; run scripts/build first"));
+    let mut exports = BTreeSet::new();
+    for payload in wasmparser::Parser::new(0).parse_all(&wasm) {
+        if let wasmparser::Payload::ExportSection(section) = payload.unwrap() {
+            exports.extend(section.into_iter().map(|export| export.unwrap().name.to_owned()));
+        }
+    }
+    exports
+}
+
+#[test]
+fn the_wasm_exports_the_methods_and_no_others() {
+    let mut expected: BTreeSet<String> = method::ALL
+        .iter()
+        .map(|(name, mode)| match mode {
+            Mode::Query => format!("canister_query {name}"),
+            Mode::Update => format!("canister_update {name}"),
+        })
+        .collect();
+    for entry in ["canister_init", "canister_post_upgrade", "canister_inspect_message"] {
+        expected.insert(entry.to_owned());
+    }
+    let exported: BTreeSet<String> =
+        exported_methods().into_iter().filter(|name| name.starts_with("canister_")).collect();
+    assert_eq!(exported, expected);
 }
