@@ -96,10 +96,7 @@ impl Instance {
             instruction_config: "Production",
             canister_ranges: vec![CanisterIdRange { start: id(start), end: id(end) }],
         };
-        Topology {
-            subnet_configs: BTreeMap::from([(subnet, config)]),
-            default_effective_canister_id: id(start),
-        }
+        Topology { subnet_configs: BTreeMap::from([(subnet, config)]), default_effective_canister_id: id(start) }
     }
 
     /// `GET /instances/{i}/{path}`.
@@ -181,10 +178,7 @@ impl Instance {
 
     /// What is read of one canister.
     fn of_canister(&self, path: &str, body: &[u8]) -> Answer {
-        if !matches!(
-            path,
-            "read/get_cycles" | "read/get_stable_memory" | "read/get_controllers" | "read/get_subnet"
-        ) {
+        if !matches!(path, "read/get_cycles" | "read/get_stable_memory" | "read/get_controllers" | "read/get_subnet") {
             return Err((StatusCode::NOT_FOUND, format!("the replica has no endpoint POST {path}")));
         }
         let raw: RawCanisterId = parse(body)?;
