@@ -5,13 +5,16 @@
 //! spread over the key range, so that neither a lucky place in a page nor a split decides.
 
 use candid::Principal;
-use icsql_replica::{Config, Cost, InstallMode, Replica};
+use icsql_replica::{CanisterSettings, Config, Cost, InstallMode, Replica};
 
 use crate::data::{self, SAMPLES, sample_row};
 use crate::results::Measurement;
 use crate::subject::Subject;
 
 const KEYS_MANY: u32 = 100;
+
+/// More than any run of the cases spends.
+const CYCLES: u128 = 1_000_000_000_000_000_000;
 
 /// A canister with the data in it.
 struct Bench<'a> {
@@ -71,7 +74,11 @@ impl<'a> Bench<'a> {
     fn new(subject: &'a Subject, wasm: &'a [u8], rows: u32) -> Result<Self, String> {
         let mut replica = Replica::new(Config::default());
         let controller = Principal::self_authenticating(b"the controller of every subject");
-        let canister = replica.create_canister(vec![controller]);
+        let canister = replica.create_canister(CanisterSettings {
+            controllers: vec![controller],
+            cycles: CYCLES,
+            ..CanisterSettings::default()
+        });
         let mut bench = Bench { subject, wasm, replica, canister, controller, revisions: Vec::new() };
         bench.install(InstallMode::Install)?;
         for row in 0..rows {
@@ -129,7 +136,7 @@ impl<'a> Bench<'a> {
     }
 
     fn upgrade(&mut self) -> Result<(), String> {
-        self.install(InstallMode::Upgrade)
+        self.install(InstallMode::UPGRADE)
     }
 
     fn rows(&self) -> u32 {

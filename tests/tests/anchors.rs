@@ -4,7 +4,7 @@
 use candid::{Decode, Encode, Principal};
 use icsql_benches::results::Measurement;
 use icsql_benches::{cases, subject};
-use icsql_replica::{Config, InstallMode, Replica};
+use icsql_replica::{CanisterSettings, Config, InstallMode, Replica};
 use icsql_tests::{fixture_wasm, root};
 
 fn off_percent(figure: u64, anchor: u64) -> f64 {
@@ -16,7 +16,7 @@ fn off_percent(figure: u64, anchor: u64) -> f64 {
 fn decoding_costs_what_it_costs_on_pocket_ic() {
     let mut replica = Replica::new(Config::default());
     let controller = Principal::anonymous();
-    let canister = replica.create_canister(vec![controller]);
+    let canister = replica.create_canister(CanisterSettings::default());
     let empty = Encode!().unwrap();
     replica.install(canister, InstallMode::Install, &fixture_wasm("anchor"), &empty, controller).result.unwrap();
 

@@ -60,7 +60,8 @@ fn keys() {
         expect_too_large(icsql.call(&KV_GET_NOTE, (key,)), max, max + 1);
     }
     let empty = String::new;
-    let refused = |answer: Result<(), Error>| assert!(matches!(answer, Err(Error::InvalidArgument { .. })), "{answer:?}");
+    let refused =
+        |answer: Result<(), Error>| assert!(matches!(answer, Err(Error::InvalidArgument { .. })), "{answer:?}");
     refused(icsql.call(&KV_PUT, (empty(), empty(), None)).map(drop));
     refused(icsql.call(&KV_GET, (empty(),)).map(drop));
     refused(icsql.call(&KV_GET_MANY, (vec![empty()],)).map(drop));
@@ -191,8 +192,20 @@ fn the_largest_argument() {
 fn every_text_round_trips() {
     let icsql = Icsql::deploy();
     let texts = [
-        "\0", "a\0b", "\0\0\0", "ä", "e\u{301}", "日本語", "🏳️‍🌈", "\u{feff}bom", "\u{10ffff}", "'; DROP TABLE kv; --", "%_?1:a@b$c",
-        "\r\n\t", " ", "NULL",
+        "\0",
+        "a\0b",
+        "\0\0\0",
+        "ä",
+        "e\u{301}",
+        "日本語",
+        "🏳️‍🌈",
+        "\u{feff}bom",
+        "\u{10ffff}",
+        "'; DROP TABLE kv; --",
+        "%_?1:a@b$c",
+        "\r\n\t",
+        " ",
+        "NULL",
     ];
     for (i, text) in texts.iter().enumerate() {
         icsql.put(text, text);
