@@ -1,5 +1,28 @@
-//! Stable memory: the trait that everything above stands on, and its implementations.
+//! Stable memory: the trait that everything above stands on, its implementations, and the formats kept in it.
+//!
+//! The formats are drawn in `docs/stable-layout.md`. Everything is little-endian, and everything that is not known
+//! is refused and left untouched.
+pub mod digest;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod fault;
+pub mod heap;
+#[cfg(target_arch = "wasm32")]
+pub mod ic0;
+pub mod manager;
+pub mod page_hashes;
+pub mod superblock;
+pub mod verify;
+
 use core::fmt;
+use std::rc::Rc;
+
+use manager::MemoryId;
+
+/// Virtual memory of the database: superblock and image. The id that ic-sqlite-vfs uses too.
+pub const DATABASE_MEMORY_ID: MemoryId = MemoryId::constant(120);
+
+/// Virtual memory of the table of page hashes.
+pub const PAGE_HASH_MEMORY_ID: MemoryId = MemoryId::constant(121);
 
 /// Bytes of one Wasm page, the unit in which memories grow.
 pub const WASM_PAGE_BYTES: u64 = 65_536;
@@ -30,6 +53,32 @@ pub trait Memory {
     fn write(&self, offset: u64, src: &[u8]) -> Result<(), MemoryError>;
 }
 
+impl<M: Memory + ?Sized> Memory for Rc<M> {
+    fn size(&self) -> u64 {
+        (**self).size()
+    }
+
+    fn grow(&self, pages: u64) -> Result<u64, MemoryError> {
+        (**self).grow(pages)
+    }
+
+    fn read(&self, offset: u64, dst: &mut [u8]) -> Result<(), MemoryError> {
+        (**self).read(offset, dst)
+    }
+
+    fn write(&self, offset: u64, src: &[u8]) -> Result<(), MemoryError> {
+        (**self).write(offset, src)
+    }
+}
+
+/// Whether `offset .. offset + len` lies within `size` bytes.
+fn check_range(offset: u64, len: u64, size: u64) -> Result<(), MemoryError> {
+    match offset.checked_add(len) {
+        Some(end) if end <= size => Ok(()),
+        _ => Err(MemoryError::OutOfBounds { offset, len, size }),
+    }
+}
+
 /// What can go wrong with a [`Memory`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -50,6 +99,33 @@ pub enum MemoryError {
         /// Wasm pages that were asked for on top.
         pages: u64,
     },
+    /// The virtual memories share 32,768 buckets, and fewer are left than the growth needs.
+    OutOfBuckets {
+        /// Buckets that the growth needs.
+        needed: u64,
+        /// Buckets that are left.
+        free: u64,
+        /// Wasm pages of a bucket.
+        bucket_pages: u16,
+    },
+    /// A failure that a test asked a `FaultMemory` for.
+    Injected {
+        /// What failed.
+        operation: Operation,
+        /// Which one since it was asked for, from 1.
+        nth: u64,
+    },
+}
+
+/// The operations of a [`Memory`] that can be made to fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    /// [`Memory::read`].
+    Read,
+    /// [`Memory::write`].
+    Write,
+    /// [`Memory::grow`].
+    Grow,
 }
 
 impl fmt::Display for MemoryError {
@@ -63,6 +139,13 @@ impl fmt::Display for MemoryError {
                 "the platform refused to grow stable memory from {size} by {pages} Wasm pages of 64 KiB; \
                  free space, or raise the canister's memory allocation"
             ),
+            Self::OutOfBuckets { needed, free, bucket_pages } => write!(
+                f,
+                "the growth needs {needed} buckets of {bucket_pages} Wasm pages and {free} of {} are left; \
+                 buckets are never given back, so the data must move to a canister of its own",
+                manager::BUCKETS_MAX
+            ),
+            Self::Injected { operation, nth } => write!(f, "{operation:?} number {nth} was asked to fail"),
         }
     }
 }

@@ -1,0 +1,79 @@
+/*
+** The few things that the engine needs from SQLite's inside and that the public interface does not offer. Part of the
+** one translation unit that also holds SQLite.
+**
+** Every function works on the main database of a connection that is in no other thread's hands
+** (SQLITE_THREADSAFE=0), and changes nothing in the file.
+*/
+
+static Pager *icsqlPager(sqlite3 *db){
+  return sqlite3BtreePager(db->aDb[0].pBt);
+}
+
+/*
+** Switches the rollback journal between memory (bMemory!=0) and none. Only between transactions. Returns 1 if the
+** pager is in the wanted mode afterwards.
+*/
+int icsql_journal_in_memory(sqlite3 *db, int bMemory){
+  int eMode = bMemory ? PAGER_JOURNALMODE_MEMORY : PAGER_JOURNALMODE_OFF;
+  return sqlite3PagerSetJournalMode(icsqlPager(db), eMode)==eMode;
+}
+
+/* Pages that the image has at the end of the transaction that is open, or has now. */
+unsigned int icsql_page_count(sqlite3 *db){
+  return sqlite3BtreeLastPage(db->aDb[0].pBt);
+}
+
+/* Pages of the image that are in the page cache. */
+unsigned int icsql_cached_pages(sqlite3 *db){
+  return (unsigned int)sqlite3PcachePagecount(icsqlPager(db)->pPCache);
+}
+
+/* The schema cookie of the parsed schema, which changes with every DDL statement. */
+unsigned int icsql_schema_cookie(sqlite3 *db){
+  return (unsigned int)db->aDb[0].pSchema->schema_cookie;
+}
+
+/* Whether the schema of the main database is parsed and in heap. */
+int icsql_schema_loaded(sqlite3 *db){
+  return DbHasProperty(db, 0, DB_SchemaLoaded)!=0;
+}
+
+/*
+** Reads up to nMax b-tree pages into the page cache and parses their headers, interior pages first, so that the
+** look-ups that follow read nothing. Pages of other kinds (overflow, free) start with a zero byte or hold an old
+** b-tree page, and are passed over or parsed in vain.
+*/
+int icsql_warm(sqlite3 *db, unsigned int nMax, unsigned int *pnLoaded){
+  Btree *p = db->aDb[0].pBt;
+  BtShared *pBt = p->pBt;
+  unsigned int nLoaded = 0;
+  int rc, iPass;
+  *pnLoaded = 0;
+  rc = sqlite3BtreeBeginTrans(p, 0, 0);
+  if( rc!=SQLITE_OK ) return rc;
+  for(iPass=0; iPass<2 && rc==SQLITE_OK; iPass++){
+    Pgno nPage = btreePagecount(pBt);
+    Pgno iPage;
+    for(iPage=1; iPage<=nPage && nLoaded<nMax; iPage++){
+      unsigned char eType = 0;
+      i64 iOff = ((i64)iPage-1)*pBt->pageSize + (iPage==1 ? 100 : 0);
+      int bWanted;
+      if( sqlite3OsRead(pBt->pPager->fd, &eType, 1, iOff)!=SQLITE_OK ) continue;
+      bWanted = iPass==0
+          ? (eType==(PTF_INTKEY|PTF_LEAFDATA) || eType==PTF_ZERODATA)
+          : (eType==(PTF_INTKEY|PTF_LEAFDATA|PTF_LEAF) || eType==(PTF_ZERODATA|PTF_LEAF));
+      if( bWanted ){
+        MemPage *pPage = 0;
+        rc = btreeGetPage(pBt, iPage, &pPage, 0);
+        if( rc!=SQLITE_OK ) break;
+        if( !pPage->isInit ) (void)btreeInitPage(pPage);
+        releasePage(pPage);
+        nLoaded++;
+      }
+    }
+  }
+  *pnLoaded = nLoaded;
+  sqlite3BtreeCommit(p);
+  return rc;
+}

@@ -1,0 +1,234 @@
+//! Everything that can go wrong with a database, as those who use it see it.
+use crate::sqlite::{SqliteError, sys};
+use crate::stable::page_hashes::PageHashesError;
+use crate::stable::superblock::SuperblockError;
+use crate::vfs::Cause;
+use core::fmt;
+
+/// Why the database did not do what it was asked. Nothing in stable memory has changed.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Error {
+    /// SQLite refused: the statement, a constraint, a limit.
+    Sqlite(SqliteError),
+    /// Stable memory refused, and SQLite with it.
+    Storage {
+        /// Why.
+        cause: Cause,
+        /// What SQLite made of it.
+        sqlite: SqliteError,
+    },
+    /// The memory of the database was refused when it was opened.
+    Superblock(SuperblockError),
+    /// The table of page hashes was refused or could not be read.
+    PageHashes(PageHashesError),
+    /// The database has an image and no table of page hashes that covers it.
+    PageHashesMissing {
+        /// Pages of the image.
+        image_pages: u32,
+    },
+    /// The image contradicts the superblock.
+    ImageMismatch {
+        /// What was compared.
+        what: &'static str,
+        /// What the superblock says.
+        superblock: u64,
+        /// What the image says.
+        image: u64,
+    },
+    /// The image's texts are not UTF-8.
+    Encoding {
+        /// The encoding that SQLite names.
+        found: String,
+    },
+    /// A page size that is not a power of two from 512 to 65,536.
+    PageBytes {
+        /// What was asked for.
+        given: u32,
+    },
+    /// The instructions that were allowed are used up. What the closure had done is undone.
+    Budget {
+        /// The limit that was set.
+        instructions: u64,
+    },
+    /// A statement that could change the database was given to a reader.
+    NotReadOnly {
+        /// The statement.
+        sql: String,
+    },
+    /// The text holds no statement, or more than one.
+    NotOneStatement {
+        /// Byte offset of what follows the first statement; 0 if there is none.
+        offset: usize,
+    },
+    /// The statement has another number of parameters.
+    Parameters {
+        /// How many it has.
+        expected: usize,
+        /// How many were given.
+        given: usize,
+    },
+    /// A column holds another type than was asked for.
+    ColumnType {
+        /// The column, from 0.
+        column: usize,
+        /// What was asked for.
+        expected: &'static str,
+        /// What it holds.
+        found: &'static str,
+    },
+    /// Migrations could not be applied.
+    Migration(MigrationError),
+}
+
+/// Why migrations were refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MigrationError {
+    /// The list is not in ascending order of versions from 1 on.
+    Order {
+        /// The version that stands wrong.
+        version: u32,
+    },
+    /// More migrations than the limit.
+    TooMany {
+        /// How many.
+        given: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// A migration was applied with another text.
+    Changed {
+        /// Its version.
+        version: u32,
+        /// Its name in the list.
+        name: &'static str,
+    },
+    /// The database has a migration that the list lacks: it was written by a newer program.
+    Unknown {
+        /// Its version.
+        version: u32,
+        /// Its name in the database.
+        name: String,
+    },
+    /// A migration failed. None of the list was applied.
+    Failed {
+        /// Its version.
+        version: u32,
+        /// Its name.
+        name: &'static str,
+        /// Why.
+        error: Box<Error>,
+    },
+}
+
+impl Error {
+    /// Whether the database could not grow: stable memory, SQLite's heap or a page limit is exhausted.
+    pub fn is_full(&self) -> bool {
+        match self {
+            Self::Storage { cause, .. } => {
+                matches!(cause, Cause::Memory(crate::stable::MemoryError::GrowFailed { .. }) | Cause::ImageTooLarge { .. })
+            }
+            Self::Sqlite(error) => matches!(error.primary(), sys::SQLITE_FULL | sys::SQLITE_NOMEM),
+            _ => false,
+        }
+    }
+
+    /// Whether the image is damaged.
+    pub fn is_corrupt(&self) -> bool {
+        match self {
+            Self::Sqlite(error) => matches!(error.primary(), sys::SQLITE_CORRUPT | sys::SQLITE_NOTADB),
+            Self::ImageMismatch { .. } => true,
+            _ => false,
+        }
+    }
+}
+
+impl From<SqliteError> for Error {
+    fn from(error: SqliteError) -> Self {
+        Self::Sqlite(error)
+    }
+}
+
+impl From<SuperblockError> for Error {
+    fn from(error: SuperblockError) -> Self {
+        Self::Superblock(error)
+    }
+}
+
+impl From<PageHashesError> for Error {
+    fn from(error: PageHashesError) -> Self {
+        Self::PageHashes(error)
+    }
+}
+
+impl From<MigrationError> for Error {
+    fn from(error: MigrationError) -> Self {
+        Self::Migration(error)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sqlite(error) => error.fmt(f),
+            Self::Storage { cause, sqlite } => write!(f, "{cause} ({})", sqlite.name()),
+            Self::Superblock(error) => error.fmt(f),
+            Self::PageHashes(error) => error.fmt(f),
+            Self::PageHashesMissing { image_pages } => write!(
+                f,
+                "the database has {image_pages} pages and their hashes are missing; was only one of its two virtual \
+                 memories restored?"
+            ),
+            Self::ImageMismatch { what, superblock, image } => {
+                write!(f, "the superblock says {superblock} for the {what} and the image says {image}: it is damaged")
+            }
+            Self::Encoding { found } => write!(f, "the image's texts are {found}; only UTF-8 can be opened"),
+            Self::PageBytes { given } => {
+                write!(f, "a page of {given} bytes is not possible: it must be a power of two from 512 to 65,536")
+            }
+            Self::Budget { instructions } => write!(
+                f,
+                "the statement was stopped after its {instructions} instructions; ask for less at a time, or add an index"
+            ),
+            Self::NotReadOnly { sql } => write!(f, "only statements that read are allowed here, not: {sql}"),
+            Self::NotOneStatement { offset: 0 } => f.write_str("the text holds no SQL statement"),
+            Self::NotOneStatement { offset } => {
+                write!(f, "one SQL statement at a time: a second begins at byte {offset} of the text")
+            }
+            Self::Parameters { expected, given } => {
+                write!(f, "the statement has {expected} parameters and {given} were given")
+            }
+            Self::ColumnType { column, expected, found } => {
+                write!(f, "column {column} holds {found}, not {expected}")
+            }
+            Self::Migration(error) => error.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for MigrationError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Order { version } => {
+                write!(f, "migration {version} stands wrong: versions must ascend and start at 1 or above")
+            }
+            Self::TooMany { given, limit } => write!(f, "{given} migrations; the limit is {limit}"),
+            Self::Changed { version, name } => write!(
+                f,
+                "migration {version} ({name}) was applied with another text; leave it as it was and add a new one"
+            ),
+            Self::Unknown { version, name } => write!(
+                f,
+                "the database has migration {version} ({name}), which this program does not know: it was written by a \
+                 newer one; install that"
+            ),
+            Self::Failed { version, name, error } => {
+                write!(f, "migration {version} ({name}) failed and nothing was applied: {error}")
+            }
+        }
+    }
+}
+
+impl core::error::Error for Error {}
+impl core::error::Error for MigrationError {}

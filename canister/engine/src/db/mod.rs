@@ -1,0 +1,16 @@
+//! The database: what a canister works with.
+
+mod database;
+mod error;
+mod migrate;
+mod row;
+mod sql;
+mod transaction;
+
+pub use crate::vfs::Cause;
+pub use database::{Database, Meta, OpenOptions};
+pub use error::{Error, MigrationError};
+pub use migrate::{Migration, sha256};
+pub use row::Row;
+pub use sql::{Sql, SqlText};
+pub use transaction::{Reader, Writer};

@@ -1,0 +1,330 @@
+//! The database's file, and the commit protocol.
+//!
+//! Invariants:
+//! - Between commits stable memory holds the image that the superblock describes.
+//! - Nothing is written before SQLite's COMMIT: the pager holds every dirty page in its cache.
+//! - Memory grows before the first write of a commit, so running out of it is an ordinary error.
+//! - A failure before the first write leaves everything as it was and is answered to SQLite. From the first write on
+//!   a failure traps, and the platform takes the message back.
+//! - The superblock is written last, in one piece. It carries the digest of the pages that were written before it.
+
+use crate::env;
+use crate::stable::page_hashes::{CommitHashes, PageHashes, PageHashesError, Resize};
+use crate::stable::superblock::{IMAGE_BASE_DEFAULT, IMAGE_PAGES_MAX, Superblock, SuperblockError};
+use crate::stable::verify::{Progress, Verifier};
+use crate::stable::{Memory, MemoryError, WASM_PAGE_BYTES};
+use core::fmt;
+use std::rc::Rc;
+
+/// Why the file refused what SQLite asked of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Cause {
+    /// Stable memory could not be read, written or grown.
+    Memory(MemoryError),
+    /// The table of page hashes could not be read or written.
+    PageHashes(PageHashesError),
+    /// The superblock that the commit would publish is not possible.
+    Superblock(SuperblockError),
+    /// The image would have more pages than SQLite can number.
+    ImageTooLarge {
+        /// Pages that the transaction needs.
+        pages: u64,
+        /// Pages that an image may have.
+        limit: u64,
+    },
+    /// SQLite asked for a write that is not one whole page.
+    NotAPage {
+        /// Offset in the image, in bytes.
+        offset: u64,
+        /// Bytes to be written.
+        bytes: usize,
+    },
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Memory(error) => error.fmt(f),
+            Self::PageHashes(error) => error.fmt(f),
+            Self::Superblock(error) => error.fmt(f),
+            Self::ImageTooLarge { pages, limit } => {
+                write!(f, "the database would have {pages} pages; the limit is {limit}; delete rows or use larger pages")
+            }
+            Self::NotAPage { offset, bytes } => {
+                write!(f, "a write of {bytes} bytes at {offset} is not one whole page of the image")
+            }
+        }
+    }
+}
+
+impl From<MemoryError> for Cause {
+    fn from(error: MemoryError) -> Self {
+        Self::Memory(error)
+    }
+}
+
+impl From<PageHashesError> for Cause {
+    fn from(error: PageHashesError) -> Self {
+        match error {
+            PageHashesError::Memory(error) => Self::Memory(error),
+            error => Self::PageHashes(error),
+        }
+    }
+}
+
+impl From<SuperblockError> for Cause {
+    fn from(error: SuperblockError) -> Self {
+        Self::Superblock(error)
+    }
+}
+
+/// The file failed, and [`DatabaseFile::take_cause`] says why.
+#[derive(Debug)]
+pub(super) struct Failed;
+
+/// `/main.db`.
+pub(crate) struct DatabaseFile {
+    memory: Rc<dyn Memory>,
+    hashes: PageHashes<Rc<dyn Memory>>,
+    /// What the superblock in stable memory says.
+    published: Superblock,
+    /// Pages of the file as SQLite sees it: those of the image, or in a commit those up to the last written.
+    pages: u32,
+    /// Pages that fit into the memories as they are.
+    capacity_pages: u32,
+    /// Whether stable memory differs from what the superblock says: a commit is under way.
+    writing: bool,
+    /// Hashes of the pages written since.
+    written: CommitHashes,
+    /// A refusal that SQLite could not be told at once (see [`DatabaseFile::hint`]).
+    refused: Option<Cause>,
+    cause: Option<Cause>,
+    verifier: Option<Verifier>,
+}
+
+impl DatabaseFile {
+    pub(crate) fn new(
+        memory: Rc<dyn Memory>,
+        hashes: PageHashes<Rc<dyn Memory>>,
+        superblock: Superblock,
+    ) -> Self {
+        Self {
+            memory,
+            hashes,
+            pages: superblock.image_pages(),
+            capacity_pages: superblock.image_pages(),
+            published: superblock,
+            writing: false,
+            written: CommitHashes::new(),
+            refused: None,
+            cause: None,
+            verifier: None,
+        }
+    }
+
+    /// The superblock as it is in stable memory.
+    pub(crate) fn superblock(&self) -> &Superblock {
+        &self.published
+    }
+
+    /// Whether a commit has begun to write and is not published.
+    pub(crate) fn is_writing(&self) -> bool {
+        self.writing
+    }
+
+    /// Wasm pages of the memory that holds superblock and image.
+    pub(crate) fn memory_pages(&self) -> u64 {
+        self.memory.size()
+    }
+
+    /// Bytes of the file as SQLite sees it.
+    pub(super) fn bytes(&self) -> u64 {
+        u64::from(self.pages) * self.page_bytes()
+    }
+
+    fn page_bytes(&self) -> u64 {
+        u64::from(self.published.page_bytes())
+    }
+
+    /// Why the last call failed, once.
+    pub(crate) fn take_cause(&mut self) -> Option<Cause> {
+        self.cause.take()
+    }
+
+    /// Fills `target` from the image. What lies past its end is zero; then the answer is false.
+    pub(super) fn read(&mut self, offset: u64, target: &mut [u8]) -> Result<bool, Failed> {
+        let left = self.bytes().saturating_sub(offset);
+        let within = target.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+        let (inside, outside) = target.split_at_mut(within);
+        if !inside.is_empty()
+            && let Err(error) = self.memory.read(self.published.base() + offset, inside)
+        {
+            return Err(self.fail(error));
+        }
+        outside.fill(0);
+        Ok(outside.is_empty())
+    }
+
+    /// Makes sure that an image of `pages` fits, by growing the memories. Changes no byte. False if they cannot grow;
+    /// [`DatabaseFile::take_cause`] then says why.
+    pub(crate) fn reserve(&mut self, pages: u32) -> bool {
+        match self.try_reserve(pages.into()) {
+            Ok(()) => true,
+            Err(cause) => {
+                self.cause = Some(cause);
+                false
+            }
+        }
+    }
+
+    /// Whether an image of `pages` fits without growing anything.
+    pub(crate) fn fits(&self, pages: u32) -> bool {
+        pages <= self.capacity_pages
+    }
+
+    fn try_reserve(&mut self, pages: u64) -> Result<(), Cause> {
+        if pages <= u64::from(self.capacity_pages) {
+            return Ok(());
+        }
+        let limit = u64::from(IMAGE_PAGES_MAX);
+        let Some(pages) = u32::try_from(pages).ok().filter(|pages| *pages <= IMAGE_PAGES_MAX) else {
+            return Err(Cause::ImageTooLarge { pages, limit });
+        };
+        let end = self.published.base() + u64::from(pages) * self.page_bytes();
+        let missing = end.div_ceil(WASM_PAGE_BYTES).saturating_sub(self.memory.size());
+        if missing > 0 {
+            self.memory.grow(missing)?;
+        }
+        // Memory grows in steps larger than a page, so there may be room for more.
+        let room = (self.memory.size() * WASM_PAGE_BYTES - self.published.base()) / self.page_bytes();
+        let room = u32::try_from(room).unwrap_or(IMAGE_PAGES_MAX).min(IMAGE_PAGES_MAX);
+        self.hashes.ensure_capacity(room)?;
+        self.capacity_pages = room;
+        Ok(())
+    }
+
+    /// Told by SQLite how large the image will be, before it writes the first page. It ignores the answer, so a
+    /// refusal is kept for the write.
+    pub(super) fn hint(&mut self, bytes: u64) {
+        if !self.writing {
+            self.refused = self.try_reserve(bytes.div_ceil(self.page_bytes())).err();
+        }
+    }
+
+    /// Writes one page of the image to its place. SQLite writes the pages of a commit in ascending order.
+    pub(super) fn write(&mut self, offset: u64, page: &[u8]) -> Result<(), Failed> {
+        if page.len() as u64 != self.page_bytes() || !offset.is_multiple_of(self.page_bytes()) {
+            return Err(self.fail(Cause::NotAPage { offset, bytes: page.len() }));
+        }
+        if let Some(cause) = self.refused.take() {
+            return Err(self.fail(cause));
+        }
+        let number = offset / self.page_bytes() + 1;
+        if let Err(cause) = self.try_reserve(number) {
+            return Err(self.fail(cause));
+        }
+        // Within the capacity, so it is a page number.
+        let number = number as u32;
+        // SQLite leaves out pages that it has freed again. They read as zero from now on, whatever a larger image once
+        // left there.
+        self.extend(number - 1)?;
+        self.put(number, page)
+    }
+
+    /// Appends pages of zeros until there are `pages`.
+    fn extend(&mut self, pages: u32) -> Result<(), Failed> {
+        if self.pages < pages {
+            let zeros = vec![0; self.published.page_bytes() as usize];
+            while self.pages < pages {
+                self.put(self.pages + 1, &zeros)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes page `number`, which is at most the one after the last and within the capacity.
+    fn put(&mut self, number: u32, page: &[u8]) -> Result<(), Failed> {
+        if let Err(error) = self.memory.write(self.published.page_offset(number), page) {
+            return Err(self.fail(error));
+        }
+        self.writing = true;
+        self.written.page_written(number, page);
+        self.pages = self.pages.max(number);
+        Ok(())
+    }
+
+    /// Cuts or extends the file to `bytes`.
+    pub(super) fn truncate(&mut self, bytes: u64) -> Result<(), Failed> {
+        let pages = bytes.div_ceil(self.page_bytes());
+        if let Err(cause) = self.try_reserve(pages) {
+            return Err(self.fail(cause));
+        }
+        // Within the capacity, so it is a number of pages.
+        let pages = pages as u32;
+        self.extend(pages)?;
+        if pages < self.pages {
+            self.pages = pages;
+            self.writing = true;
+        }
+        Ok(())
+    }
+
+    /// Publishes what was written: the last step of a commit. A commit that wrote nothing is none.
+    pub(super) fn publish(&mut self) -> Result<(), Failed> {
+        if !self.writing {
+            return Ok(());
+        }
+        match self.try_publish() {
+            Ok(()) => {
+                self.writing = false;
+                Ok(())
+            }
+            Err(cause) => Err(self.fail(cause)),
+        }
+    }
+
+    fn try_publish(&mut self) -> Result<(), Cause> {
+        let resize = Resize {
+            page_bytes: self.published.page_bytes(),
+            old_pages: self.published.image_pages(),
+            new_pages: self.pages,
+        };
+        let verifier = &mut self.verifier;
+        let digest = self.written.apply(&self.hashes, resize, self.published.digest(), |change| {
+            if let Some(verifier) = verifier {
+                verifier.page_changed(change);
+            }
+        })?;
+        if let Some(verifier) = &mut self.verifier {
+            verifier.image_resized(self.pages);
+        }
+        let next = self.published.after_commit(self.pages, digest)?;
+        next.store(&self.memory)?;
+        self.published = next;
+        Ok(())
+    }
+
+    /// Notes why a call fails. A commit that has begun to write cannot fail: it traps, and the platform undoes it.
+    fn fail(&mut self, cause: impl Into<Cause>) -> Failed {
+        let cause = cause.into();
+        if self.writing {
+            env::trap(&format!("a commit was cut off after its first write and is undone: {cause}"));
+        }
+        self.cause = Some(cause);
+        Failed
+    }
+
+    /// Goes on with the walk over the image, or starts one; see [`Verifier::verify_chunk`].
+    pub(crate) fn verify_chunk(&mut self, bytes_max: u64) -> Result<Progress, PageHashesError> {
+        let verifier = self.verifier.get_or_insert_default();
+        let progress = verifier.verify_chunk(&self.memory, &self.published, &self.hashes, bytes_max)?;
+        if progress.complete {
+            self.verifier = None;
+        }
+        Ok(progress)
+    }
+}
+
+// New images begin on a page boundary of every page size.
+const _: () = assert!(IMAGE_BASE_DEFAULT.is_multiple_of(crate::limits::PAGE_BYTES_MAX as u64));

@@ -1,0 +1,10 @@
+//! A `sqlite3_vfs` whose `/main.db` is a range of a virtual stable memory.
+//!
+//! `file` is the safe half: what a read, a write and a commit do to stable memory. `shim` is the half that SQLite
+//! calls. Journals and temporary tables never come here: SQLite keeps them in heap.
+
+mod file;
+mod shim;
+
+pub(crate) use file::{Cause, DatabaseFile};
+pub(crate) use shim::Registration;
