@@ -28,19 +28,13 @@ pub trait Env {
     }
 }
 
-/// The payload of the panic that stands for a trap where there is no Internet Computer.
-///
-/// Whoever catches it must undo what the message did to stable memory, as the platform does
-/// (see [`stable`](crate::stable)).
-#[derive(Debug)]
-pub struct Trap(pub String);
-
-/// Ends the message: on the Internet Computer everything that it did is undone; elsewhere it panics with [`Trap`].
+/// Ends the message: on the Internet Computer everything that it did is undone; elsewhere it unwinds with
+/// [`Trap`](crate::stable::fault::Trap), and whoever catches that must undo what was written.
 pub(crate) fn trap(reason: &str) -> ! {
     #[cfg(target_arch = "wasm32")]
     crate::ic0::trap(reason);
     #[cfg(not(target_arch = "wasm32"))]
-    std::panic::panic_any(Trap(reason.to_owned()))
+    crate::stable::fault::trap(reason.to_owned())
 }
 
 /// The surroundings that fit the target: the system API on wasm32, [`HostEnv`] elsewhere.

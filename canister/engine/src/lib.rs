@@ -36,5 +36,5 @@ pub use db::{
 };
 #[cfg(target_arch = "wasm32")]
 pub use env::IcEnv;
-pub use env::{Env, HostEnv, Trap};
+pub use env::{Env, HostEnv};
 pub use sqlite::{Params, SqliteError, ToValue, Value, ValueRef, version as sqlite_version};

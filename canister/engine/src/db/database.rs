@@ -69,7 +69,7 @@ struct Inner {
     commit: Statement,
     rollback: Statement,
     connection: Connection,
-    registration: Registration,
+    _registration: Registration,
     file: Rc<RefCell<DatabaseFile>>,
     env: Rc<dyn Env>,
     cache_pages: u32,
@@ -156,8 +156,7 @@ impl Database {
         })?;
         let hooked = Rc::clone(&file);
         let hook = Box::new(move |pages| hooked.borrow_mut().reserve(pages));
-        let connection =
-            Connection::open(registration.name(), page_bytes, cache_pages, Rc::clone(&env), hook)?;
+        let connection = Connection::open(registration.name(), page_bytes, cache_pages, Rc::clone(&env), hook)?;
         let control = |sql| -> Result<Statement, Error> {
             let authority = connection.set_authority(Authority::Engine);
             let prepared = connection.prepare(sql, true);
@@ -173,7 +172,7 @@ impl Database {
                 rollback,
                 schema_cookie: Cell::new(0),
                 connection,
-                registration,
+                _registration: registration,
                 file,
                 env,
                 cache_pages,
@@ -202,7 +201,8 @@ impl Database {
             };
             same("page size", superblock.page_bytes(), number("PRAGMA main.page_size")?)?;
             same("number of pages", superblock.image_pages(), number("PRAGMA main.page_count")?)?;
-            let encoding = reader.query_row("PRAGMA main.encoding", (), |row| Ok::<_, Error>(row.text(0)?.to_owned()))?;
+            let encoding =
+                reader.query_row("PRAGMA main.encoding", (), |row| Ok::<_, Error>(row.text(0)?.to_owned()))?;
             match encoding {
                 Some(found) if found != "UTF-8" => Err(Error::Encoding { found }),
                 _ => Ok(()),
@@ -252,8 +252,7 @@ impl Database {
         let _entered = lock::enter();
         let before = self.inner.connection.cached_pages();
         self.inner.connection.set_journal(false);
-        let outcome =
-            self.run(sql.into(), &params, true, |_| Ok::<_, Error>(ControlFlow::Continue(())));
+        let outcome = self.run(sql.into(), &params, true, |_| Ok::<_, Error>(ControlFlow::Continue(())));
         match outcome {
             Ok(()) => {
                 let changes = self.changes();

@@ -6,7 +6,7 @@ use crate::vfs::Cause;
 use core::fmt;
 
 /// Why the database did not do what it was asked. Nothing in stable memory has changed.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
     /// SQLite refused: the statement, a constraint, a limit.
@@ -127,7 +127,10 @@ impl Error {
     pub fn is_full(&self) -> bool {
         match self {
             Self::Storage { cause, .. } => {
-                matches!(cause, Cause::Memory(crate::stable::MemoryError::GrowFailed { .. }) | Cause::ImageTooLarge { .. })
+                matches!(
+                    cause,
+                    Cause::Memory(crate::stable::MemoryError::GrowFailed { .. }) | Cause::ImageTooLarge { .. }
+                )
             }
             Self::Sqlite(error) => matches!(error.primary(), sys::SQLITE_FULL | sys::SQLITE_NOMEM),
             _ => false,

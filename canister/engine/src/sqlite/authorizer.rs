@@ -58,7 +58,6 @@ pub(super) fn allows(
         return true;
     }
     match code {
-        sys::SQLITE_ATTACH | sys::SQLITE_DETACH | sys::SQLITE_TRANSACTION | sys::SQLITE_SAVEPOINT => false,
         // A TEMP table named like one of the database's would stand in front of it for every later statement.
         sys::SQLITE_CREATE_TEMP_INDEX
         | sys::SQLITE_CREATE_TEMP_TABLE
@@ -68,11 +67,13 @@ pub(super) fn allows(
         | sys::SQLITE_DROP_TEMP_TABLE
         | sys::SQLITE_DROP_TEMP_TRIGGER
         | sys::SQLITE_DROP_TEMP_VIEW => false,
-        sys::SQLITE_CREATE_VTABLE | sys::SQLITE_DROP_VTABLE => database != Some("temp"),
+        sys::SQLITE_SELECT | sys::SQLITE_READ => true,
+        _ if database == Some("temp") => false,
+        sys::SQLITE_ATTACH | sys::SQLITE_DETACH | sys::SQLITE_TRANSACTION | sys::SQLITE_SAVEPOINT => false,
         sys::SQLITE_PRAGMA => first.is_some_and(|name| {
-            PRAGMAS.iter().any(|(pragma, argument)| {
-                pragma.eq_ignore_ascii_case(name) && (*argument || second.is_none())
-            })
+            PRAGMAS
+                .iter()
+                .any(|(pragma, argument)| pragma.eq_ignore_ascii_case(name) && (*argument || second.is_none()))
         }),
         sys::SQLITE_FUNCTION => {
             second.is_some_and(|name| !FUNCTIONS_DENIED.iter().any(|denied| denied.eq_ignore_ascii_case(name)))

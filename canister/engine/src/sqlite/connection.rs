@@ -59,9 +59,9 @@ pub(crate) fn initialize() -> Result<(), SqliteError> {
     let code = *OUTCOME.get_or_init(|| {
         // SAFETY: called once, before anything else in the library; the methods live as long as the program.
         unsafe {
-            let mut code = sys::sqlite3_config(sys::SQLITE_CONFIG_MALLOC, &raw const alloc::METHODS);
+            let mut code = sys::sqlite3_config(sys::SQLITE_CONFIG_MALLOC, ptr::from_ref(&alloc::METHODS));
             if code == sys::SQLITE_OK {
-                code = sys::sqlite3_config(sys::SQLITE_CONFIG_PCACHE2, &raw const pcache::METHODS);
+                code = sys::sqlite3_config(sys::SQLITE_CONFIG_PCACHE2, ptr::from_ref(&pcache::METHODS));
             }
             if code == sys::SQLITE_OK {
                 code = sys::sqlite3_initialize();
@@ -228,12 +228,6 @@ impl Connection {
             unsafe { icsql_journal_in_memory(self.db.as_ptr(), c_int::from(on)) };
             self.journal.set(on);
         }
-    }
-
-    /// Pages that the image has, or will have if the open transaction commits.
-    pub(crate) fn page_count(&self) -> u32 {
-        // SAFETY: the connection is open.
-        unsafe { icsql_page_count(self.db.as_ptr()) }
     }
 
     /// Pages in the page cache.

@@ -9,12 +9,11 @@ mod error;
 pub(crate) mod lock;
 mod pcache;
 mod statement;
-#[allow(missing_docs, reason = "SQLite documents its interface")]
 pub(crate) mod sys;
 mod value;
 
 pub(crate) use authorizer::Authority;
-pub(crate) use connection::{Connection, Hooks, initialize};
+pub(crate) use connection::{Connection, initialize};
 pub use error::SqliteError;
 pub(crate) use statement::{Statement, Step};
 pub use value::{Params, ToValue, Value, ValueRef};

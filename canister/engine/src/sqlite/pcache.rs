@@ -249,7 +249,11 @@ unsafe extern "C-unwind" fn x_init(_: *mut c_void) -> c_int {
 
 unsafe extern "C-unwind" fn x_shutdown(_: *mut c_void) {}
 
-unsafe extern "C-unwind" fn x_create(page_bytes: c_int, extra_bytes: c_int, purgeable: c_int) -> *mut sys::sqlite3_pcache {
+unsafe extern "C-unwind" fn x_create(
+    page_bytes: c_int,
+    extra_bytes: c_int,
+    purgeable: c_int,
+) -> *mut sys::sqlite3_pcache {
     let (Ok(page_bytes), Ok(extra_bytes)) = (usize::try_from(page_bytes), usize::try_from(extra_bytes)) else {
         return ptr::null_mut();
     };

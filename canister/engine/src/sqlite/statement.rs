@@ -109,7 +109,7 @@ impl Statement {
                         number,
                         text.as_ptr().cast(),
                         text.len() as u64,
-                        sys::SQLITE_STATIC,
+                        sys::SQLITE_STATIC(),
                         sys::SQLITE_UTF8 as u8,
                     ),
                     ValueRef::Blob(blob) => sys::sqlite3_bind_blob64(
@@ -117,7 +117,7 @@ impl Statement {
                         number,
                         blob.as_ptr().cast(),
                         blob.len() as u64,
-                        sys::SQLITE_STATIC,
+                        sys::SQLITE_STATIC(),
                     ),
                 }
             };

@@ -23,12 +23,15 @@ pub enum Fault {
 }
 
 /// The payload with which a trap unwinds. [`message`] catches it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trap {
-    /// The operation that trapped.
-    pub operation: Operation,
-    /// Which one since it was asked for, from 1.
-    pub nth: u64,
+    /// Why.
+    pub reason: String,
+}
+
+/// Unwinds with a [`Trap`], without a word from the panic hook.
+pub(crate) fn trap(reason: String) -> ! {
+    resume_unwind(Box::new(Trap { reason }))
 }
 
 /// What a message that trapped leaves: nothing but this.
@@ -163,9 +166,8 @@ impl Counts {
     }
 }
 
-/// Unwinds without a word from the panic hook.
-fn trap(operation: Operation, nth: u64) -> ! {
-    resume_unwind(Box::new(Trap { operation, nth }))
+fn injected(operation: Operation, nth: u64) -> ! {
+    trap(format!("{operation:?} {nth} was told to trap"))
 }
 
 impl Memory for FaultMemory {
@@ -177,7 +179,7 @@ impl Memory for FaultMemory {
         match self.due(Operation::Grow, 0) {
             None => self.heap.grow(pages),
             Some((nth, Fault::Error)) => Err(MemoryError::Injected { operation: Operation::Grow, nth }),
-            Some((nth, _)) => trap(Operation::Grow, nth),
+            Some((nth, _)) => injected(Operation::Grow, nth),
         }
     }
 
@@ -185,7 +187,7 @@ impl Memory for FaultMemory {
         match self.due(Operation::Read, dst.len()) {
             None => self.heap.read(offset, dst),
             Some((nth, Fault::Error)) => Err(MemoryError::Injected { operation: Operation::Read, nth }),
-            Some((nth, _)) => trap(Operation::Read, nth),
+            Some((nth, _)) => injected(Operation::Read, nth),
         }
     }
 
@@ -194,13 +196,13 @@ impl Memory for FaultMemory {
         let len = match due {
             None => src.len(),
             Some((nth, Fault::Error)) => return Err(MemoryError::Injected { operation: Operation::Write, nth }),
-            Some((nth, Fault::Trap)) => trap(Operation::Write, nth),
+            Some((nth, Fault::Trap)) => injected(Operation::Write, nth),
             Some((_, Fault::TrapAfter(len))) => len.min(src.len()),
         };
         self.remember(offset, len as u64);
         let written = self.heap.write(offset, &src[..len]);
         match due {
-            Some((nth, _)) => trap(Operation::Write, nth),
+            Some((nth, _)) => injected(Operation::Write, nth),
             None => written,
         }
     }

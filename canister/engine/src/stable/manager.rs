@@ -26,7 +26,7 @@
 //! The buckets of a memory, in the order of their numbers, are its address space. Buckets are handed out in order and
 //! never taken back, so at most 32,768 x N pages can be managed: 256 GiB with the usual N = 128.
 use core::fmt;
-use core::num::NonZeroU16;
+use core::num::{NonZeroU16, NonZeroU64};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -43,6 +43,8 @@ pub const BUCKETS_MAX: usize = 32_768;
 
 /// Wasm pages of a bucket in a memory that [`MemoryManager::open`] formats.
 pub const BUCKET_PAGES_DEFAULT: NonZeroU16 = NonZeroU16::new(128).unwrap();
+
+const WASM_PAGE_NONZERO: NonZeroU64 = NonZeroU64::new(WASM_PAGE_BYTES).unwrap();
 
 const UNOWNED: u8 = MEMORIES_MAX as u8;
 
@@ -208,7 +210,7 @@ struct Segment {
 struct Inner<M> {
     raw: M,
     bucket_pages: NonZeroU16,
-    bucket_bytes: u64,
+    bucket_bytes: NonZeroU64,
     /// The raw memory's first bytes up to the last allocated bucket's owner, as they are stored.
     tables: RefCell<Vec<u8>>,
     segments: Vec<Rc<Segment>>,
@@ -283,7 +285,7 @@ impl<M: Memory> MemoryManager<M> {
             return Err(ManagerError::TooManyBuckets { found: allocated });
         }
 
-        let bucket_bytes = u64::from(bucket_pages.get()) * WASM_PAGE_BYTES;
+        let bucket_bytes = NonZeroU64::from(bucket_pages).saturating_mul(WASM_PAGE_NONZERO);
         let (owned, free) = tables[OWNERS_OFFSET..].split_at(usize::from(allocated));
         if let Some(at) = free.iter().position(|&owner| owner != UNOWNED) {
             return Err(ManagerError::OwnedFreeBucket { bucket: allocated + at as u16, owner: free[at] });
@@ -411,6 +413,7 @@ impl<M> VirtualMemory<M> {
     fn locate(&self, offset: u64) -> Option<(u64, u64)> {
         let bucket_bytes = self.inner.bucket_bytes;
         let index = offset / bucket_bytes;
+        let bucket_bytes = bucket_bytes.get();
         let within = offset - index * bucket_bytes;
         let start = *self.segment.buckets.borrow().get(index as usize)?;
         Some((start + within, bucket_bytes - within))
@@ -473,8 +476,8 @@ const fn size_offset(id: u8) -> usize {
     SIZES_OFFSET + id as usize * size_of::<u64>()
 }
 
-fn bucket_offset(bucket: u64, bucket_bytes: u64) -> u64 {
-    BUCKETS_OFFSET + bucket * bucket_bytes
+fn bucket_offset(bucket: u64, bucket_bytes: NonZeroU64) -> u64 {
+    BUCKETS_OFFSET + bucket * bucket_bytes.get()
 }
 
 fn raw_pages(buckets: u64, bucket_pages: NonZeroU16) -> u64 {

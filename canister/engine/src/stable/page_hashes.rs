@@ -8,10 +8,11 @@
 //! 8 * (n+1)   hash of page n      u64
 //! ```
 //! All integers are little-endian. Entries beyond the image's last page mean nothing.
+use core::cell::OnceCell;
 use core::fmt;
 
 use super::digest::{Digest, PageState, page_hash};
-use super::superblock::Superblock;
+use super::superblock::{IMAGE_PAGES_MAX, Superblock};
 use super::{Memory, MemoryError, WASM_PAGE_BYTES};
 
 /// The layout that this version writes and reads.
@@ -21,8 +22,9 @@ const MAGIC: [u8; 8] = *b"ICSQL\0PH";
 const HEADER_BYTES: usize = 16;
 const ENTRY_BYTES: usize = size_of::<u64>();
 
-/// Entries that are read or written in one call: 4 KiB.
-const RUN_MAX: usize = 512;
+/// Entries that are read or written in one call. The buffers are on the stack; so short, they are cleared by single
+/// stores in place of a `memory.fill`, which costs more than the calls that longer ones would save.
+const RUN_MAX: usize = 8;
 
 /// What can go wrong with the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +44,11 @@ pub enum PageHashesError {
     },
     /// Page 0 was asked for; pages are counted from 1.
     PageZero,
+    /// More pages than SQLite can number.
+    TooManyPages {
+        /// Pages asked for.
+        found: u32,
+    },
 }
 
 impl From<MemoryError> for PageHashesError {
@@ -65,6 +72,9 @@ impl fmt::Display for PageHashesError {
                  they are; install a version that knows the layout"
             ),
             Self::PageZero => f.write_str("there is no page 0; pages are counted from 1"),
+            Self::TooManyPages { found } => {
+                write!(f, "an image of {found} pages was asked for and at most {IMAGE_PAGES_MAX} can be numbered")
+            }
         }
     }
 }
@@ -229,9 +239,27 @@ impl CommitHashes {
         self.written.push((page_number, page_hash(page_number, page)));
     }
 
-    /// Forgets the pages, as after a rollback. What memory they took is kept for the next commit.
+    /// Forgets the pages, as after a rollback. What memory they took is kept for the next commit, with the bytes that it
+    /// had before: a heap page whose bytes did not change costs a message nothing.
     pub fn clear(&mut self) {
+        self.written.fill((0, 0));
         self.written.clear();
+    }
+
+    /// Brings the pages into order, and keeps the last version of each.
+    fn sort(&mut self) {
+        let written = &mut self.written;
+        if !written.is_sorted_by(|a, b| a.0 < b.0) {
+            // Stable, so that the last version of a page stays last.
+            written.sort_by_key(|&(page_number, _)| page_number);
+            written.dedup_by(|later, kept| {
+                let same = later.0 == kept.0;
+                if same {
+                    kept.1 = later.1;
+                }
+                same
+            });
+        }
     }
 
     /// Stores the hashes of the collected pages and forgets them. Answers the digest of the new image.
@@ -252,59 +280,61 @@ impl CommitHashes {
         mut changed: impl FnMut(PageChange),
     ) -> Result<Digest, PageHashesError> {
         let Resize { page_bytes, old_pages, new_pages } = resize;
-        let written = &mut self.written;
-        // Stable, so that the last version of a page stays last.
-        if !written.is_sorted_by(|a, b| a.0 < b.0) {
-            written.sort_by_key(|&(page_number, _)| page_number);
-            written.dedup_by(|later, kept| {
-                let same = later.0 == kept.0;
-                if same {
-                    kept.1 = later.1;
-                }
-                same
-            });
+        // From here on the number after a page's fits as well.
+        let found = old_pages.max(new_pages);
+        if found > IMAGE_PAGES_MAX {
+            return Err(PageHashesError::TooManyPages { found });
         }
-        written.truncate(written.partition_point(|&(page_number, _)| page_number <= new_pages));
-
         let mut digest = digest;
         let mut change = |digest: Digest, page_number, old: Option<u64>, new: Option<u64>| {
             changed(PageChange { page_number, old, new });
             digest.without(old.unwrap_or(0)).with(new.unwrap_or(0))
         };
-
-        if let [(page_number, hash)] = written[..]
+        // The commit of a single row, without what the general way needs.
+        if let [(page_number, hash)] = self.written[..]
             && old_pages == new_pages
+            && page_number <= new_pages
         {
             let old = table.read(page_number)?;
             table.write(page_number, hash)?;
-            written.clear();
+            self.clear();
             return Ok(change(digest, page_number, Some(old), Some(hash)));
         }
 
+        self.sort();
+        let within = self.written.partition_point(|&(page_number, _)| page_number <= new_pages);
+        let written = &self.written[..within];
         let (mut old, mut new) = ([0; RUN_MAX], [0; RUN_MAX]);
         let kept = written.partition_point(|&(page_number, _)| page_number <= old_pages);
         let mut rest = &written[..kept];
         while let Some(&(first, _)) = rest.first() {
             let len = rest.iter().take(RUN_MAX).zip(first..).take_while(|((number, _), next)| number == next).count();
             let (run, after) = rest.split_at(len);
+            rest = after;
+            if let &[(page_number, hash)] = run {
+                let old = table.read(page_number)?;
+                table.write(page_number, hash)?;
+                digest = change(digest, page_number, Some(old), Some(hash));
+                continue;
+            }
             table.read_run(first, &mut old[..len])?;
             for (&(page_number, hash), (old, new)) in run.iter().zip(old.iter().zip(&mut new)) {
                 *new = hash;
                 digest = change(digest, page_number, Some(*old), Some(hash));
             }
             table.write_run(first, &new[..len])?;
-            rest = after;
         }
 
         if new_pages > old_pages {
-            let zeros = PageState::new(&vec![0; page_bytes as usize]);
+            let zeros = OnceCell::new();
+            let zeros = || zeros.get_or_init(|| PageState::new(&vec![0; page_bytes as usize]));
             let mut gained = written[kept..].iter().copied().peekable();
             let mut first = old_pages + 1;
             while first <= new_pages {
                 let len = RUN_MAX.min((new_pages - first) as usize + 1);
                 for (new, page_number) in new[..len].iter_mut().zip(first..) {
                     let hash = gained.next_if(|&(number, _)| number == page_number).map(|(_, hash)| hash);
-                    *new = hash.unwrap_or_else(|| zeros.hash(page_number));
+                    *new = hash.unwrap_or_else(|| zeros().hash(page_number));
                     digest = change(digest, page_number, None, Some(*new));
                 }
                 table.write_run(first, &new[..len])?;
@@ -312,16 +342,16 @@ impl CommitHashes {
             }
         }
 
-        let mut first = new_pages.saturating_add(1);
+        let mut first = new_pages + 1;
         while first <= old_pages {
             let len = RUN_MAX.min((old_pages - first) as usize + 1);
             table.read_run(first, &mut old[..len])?;
             for (&old, page_number) in old[..len].iter().zip(first..) {
                 digest = change(digest, page_number, Some(old), None);
             }
-            first = first.saturating_add(len as u32);
+            first += len as u32;
         }
-        written.clear();
+        self.clear();
         Ok(digest)
     }
 }

@@ -8,7 +8,7 @@ use super::superblock::Superblock;
 pub const DAMAGED_MAX: usize = 100;
 
 /// Hashes read ahead in one call.
-const AHEAD_MAX: usize = 512;
+const AHEAD_MAX: usize = 64;
 
 /// A page that is not what was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -49,7 +49,10 @@ impl fmt::Display for Cause {
             Self::PageHashes(error) => error.fmt(f),
             Self::Superblock(error) => error.fmt(f),
             Self::ImageTooLarge { pages, limit } => {
-                write!(f, "the database would have {pages} pages; the limit is {limit}; delete rows or use larger pages")
+                write!(
+                    f,
+                    "the database would have {pages} pages; the limit is {limit}; delete rows or use larger pages"
+                )
             }
             Self::NotAPage { offset, bytes } => {
                 write!(f, "a write of {bytes} bytes at {offset} is not one whole page of the image")
@@ -104,11 +107,7 @@ pub(crate) struct DatabaseFile {
 }
 
 impl DatabaseFile {
-    pub(crate) fn new(
-        memory: Rc<dyn Memory>,
-        hashes: PageHashes<Rc<dyn Memory>>,
-        superblock: Superblock,
-    ) -> Self {
+    pub(crate) fn new(memory: Rc<dyn Memory>, hashes: PageHashes<Rc<dyn Memory>>, superblock: Superblock) -> Self {
         Self {
             memory,
             hashes,
@@ -176,11 +175,6 @@ impl DatabaseFile {
                 false
             }
         }
-    }
-
-    /// Whether an image of `pages` fits without growing anything.
-    pub(crate) fn fits(&self, pages: u32) -> bool {
-        pages <= self.capacity_pages
     }
 
     fn try_reserve(&mut self, pages: u64) -> Result<(), Cause> {

@@ -6,5 +6,6 @@
 mod file;
 mod shim;
 
-pub(crate) use file::{Cause, DatabaseFile};
+pub use file::Cause;
+pub(crate) use file::DatabaseFile;
 pub(crate) use shim::Registration;

@@ -137,7 +137,8 @@ unsafe extern "C-unwind" fn x_open(
         if flags & sys::SQLITE_OPEN_MAIN_DB == 0 {
             return sys::SQLITE_CANTOPEN;
         }
-        file.cast::<OpenFile>().write(OpenFile { base: sys::sqlite3_file { pMethods: &METHODS }, context: context(vfs) });
+        file.cast::<OpenFile>()
+            .write(OpenFile { base: sys::sqlite3_file { pMethods: &METHODS }, context: context(vfs) });
         if !flags_out.is_null() {
             *flags_out = flags;
         }
@@ -149,7 +150,12 @@ unsafe extern "C-unwind" fn x_close(_file: *mut sys::sqlite3_file) -> c_int {
     sys::SQLITE_OK
 }
 
-unsafe extern "C-unwind" fn x_read(file: *mut sys::sqlite3_file, target: *mut c_void, bytes: c_int, offset: i64) -> c_int {
+unsafe extern "C-unwind" fn x_read(
+    file: *mut sys::sqlite3_file,
+    target: *mut c_void,
+    bytes: c_int,
+    offset: i64,
+) -> c_int {
     let (Ok(bytes), Ok(offset)) = (usize::try_from(bytes), u64::try_from(offset)) else {
         return sys::SQLITE_IOERR_READ;
     };
@@ -162,7 +168,12 @@ unsafe extern "C-unwind" fn x_read(file: *mut sys::sqlite3_file, target: *mut c_
     }
 }
 
-unsafe extern "C-unwind" fn x_write(file: *mut sys::sqlite3_file, source: *const c_void, bytes: c_int, offset: i64) -> c_int {
+unsafe extern "C-unwind" fn x_write(
+    file: *mut sys::sqlite3_file,
+    source: *const c_void,
+    bytes: c_int,
+    offset: i64,
+) -> c_int {
     let (Ok(bytes), Ok(offset)) = (usize::try_from(bytes), u64::try_from(offset)) else {
         return sys::SQLITE_IOERR_WRITE;
     };
@@ -205,7 +216,11 @@ unsafe extern "C-unwind" fn x_check_reserved_lock(_file: *mut sys::sqlite3_file,
     sys::SQLITE_OK
 }
 
-unsafe extern "C-unwind" fn x_file_control(file: *mut sys::sqlite3_file, operation: c_int, argument: *mut c_void) -> c_int {
+unsafe extern "C-unwind" fn x_file_control(
+    file: *mut sys::sqlite3_file,
+    operation: c_int,
+    argument: *mut c_void,
+) -> c_int {
     match operation {
         // SAFETY: SQLite passes an open file.
         sys::SQLITE_FCNTL_COMMIT_PHASETWO => match unsafe { database(file) }.borrow_mut().publish() {

@@ -1,0 +1,1 @@
+/* SQLite includes it and, in this configuration, uses nothing of it. */
