@@ -5,5 +5,6 @@
 
 pub mod cases;
 pub mod data;
+pub mod engine;
 pub mod results;
 pub mod subject;

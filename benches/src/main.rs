@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use icsql_benches::results::{self, Measurement};
 use icsql_benches::subject::{self, Subject};
-use icsql_benches::{cases, data};
+use icsql_benches::{cases, data, engine};
 
 /// The row counts of a full run; the drift check reruns the first.
 const ROWS: [u32; 2] = [2_000, 20_000];
@@ -76,7 +76,11 @@ fn run() -> Result<bool, String> {
         (None, true) => vec![ROWS[0]],
         (None, false) => ROWS.to_vec(),
     };
-    let measured = measure(&subjects, &rows)?;
+    let mut measured = measure(&subjects, &rows)?;
+    if options.rows.is_none() && subjects.iter().any(|s| s.name == engine::SUBJECT) {
+        eprintln!("{}: bulk work on the engine", engine::SUBJECT);
+        measured.extend(engine::run(&root)?);
+    }
 
     if options.json {
         print!("{}", results::to_json(&measured));

@@ -58,9 +58,7 @@ pub fn all(root: &Path) -> Vec<Subject> {
 impl Subject {
     /// Reads the Wasm.
     pub fn load(&self) -> Result<Vec<u8>, String> {
-        std::fs::read(&self.wasm).map_err(|error| {
-            format!("{}: {}: {error}. Build it with `{}`.", self.name, self.wasm.display(), self.built_by)
-        })
+        read_built(self.name, &self.wasm, self.built_by)
     }
 
     /// The argument of `kv_put`. icsql's trailing `opt WriteOptions` is left out, so that all get the same bytes.
@@ -101,6 +99,11 @@ impl Subject {
             }
         }
     }
+}
+
+/// Reads a file that a command makes, and names the command if it is not there.
+pub(crate) fn read_built(what: &str, path: &Path, built_by: &str) -> Result<Vec<u8>, String> {
+    std::fs::read(path).map_err(|error| format!("{what}: {}: {error}. Build it with `{built_by}`.", path.display()))
 }
 
 fn ok<T>(decoded: Result<Result<T, Reserved>, candid::Error>) -> Result<T, String> {
