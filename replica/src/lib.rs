@@ -1,1 +1,35 @@
-//! A development replica that runs a canister's Wasm on this machine and counts its instructions.
+//! A development replica of the Internet Computer: runs canisters' Wasm on this machine and counts their
+//! instructions with the weights of the IC.
+//!
+//! It is a tool for tests and measurements. There is no consensus, no networking between nodes and no security
+//! boundary; it is not for production. Where it disagrees with PocketIC, PocketIC is right.
+//!
+//! [`Replica`] is the whole of it: create canisters, install code, call, look at [`Cost`]s, inject [`Fault`]s.
+//!
+//! # What it covers
+//! - `init`, the start function, `pre_upgrade`, `post_upgrade`, updates, queries, replicated and composite queries,
+//!   `inspect_message`, the global timer, heartbeats (on [`Replica::tick`]); calls between canisters with replies,
+//!   rejects, cleanup callbacks and cycles; the management canister; traps with full rollback.
+//! - The 32-bit system API. Certificates are not made: `data_certificate_present` answers 0.
+//! - Cycles as an account: base fees, instructions and call fees are charged, rent is not.
+//!
+//! # What is different from the IC
+//! - One subnet, one node; messages run one after another in the order in which they were sent.
+//! - A rollback of a message that grew the heap makes the instance anew and copies the heap; others only restore
+//!   the pages that were written.
+#![warn(missing_docs)]
+
+mod cycles;
+mod replica;
+mod runtime;
+mod types;
+mod wasm;
+
+pub use candid::Principal;
+pub use replica::{CanisterSettings, IngressId, Replica};
+pub use types::{
+    Config, Cost, ErrorCode, Fault, INGRESS_BYTES_MAX, INSTALL_INSTRUCTIONS_MAX, InstallMode, LogLine, MessageCost,
+    Outcome, QUERY_INSTRUCTIONS_MAX, QUERY_REPLY_BYTES_MAX, REPLY_BYTES_MAX, Reject, STABLE_BYTES_MAX, Status,
+    UPDATE_INSTRUCTIONS_MAX,
+};
+pub use wasm::{Metadata, Module, ModuleCache, ModuleError};

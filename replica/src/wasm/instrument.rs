@@ -1,0 +1,569 @@
+//! Rewrites a canister's module so that it counts its instructions and reports the heap pages it writes.
+//!
+//! # What is added
+//! - A global, the **counter**, holds the instructions that the message may still use. A function is cut into
+//!   basic blocks at `loop`, `if`, `else`, `end`, `br`, `br_if`, `br_table`, `return`, `unreachable` and the tail
+//!   calls; the cutting operator belongs to the block that it ends. The weight of a block is taken from the
+//!   counter when the block is entered. At the blocks that can be entered again without bound (a function's
+//!   first, which costs one more, and a loop's body) the counter is also checked.
+//! - A second memory, the **marks**: a byte per 4 KiB page of the heap, 1 when the message has reported the page.
+//!   Before each store the marks of its page and of the next are read, and unless both are set the host is told,
+//!   which saves the pages' bytes. The next page is included since a store can straddle, and since it makes one
+//!   addition unnecessary for offsets below a page; reporting a page that is not then written is harmless.
+//! - Bulk operations call the host with their range and length before they run.
+//! - Memory, table, mutable globals and the start function are exported under names of our own. The start
+//!   section goes: the host decides when that function runs.
+//!
+//! Nothing that is added is counted.
+
+use super::weights::operator_weight;
+use super::{ModuleError, module::Metadata};
+use std::collections::{BTreeMap, BTreeSet};
+use wasm_encoder::reencode::{self, Reencode};
+use wasm_encoder::{self as enc, BlockType, Instruction as I, MemArg, ValType};
+use wasmparser::{ExternalKind, Operator, Parser, Payload, TypeRef, Validator, WasmFeatures};
+
+/// Bumped whenever the same input gives another output; part of the key of the caches.
+pub(super) const VERSION: u32 = 1;
+
+/// Import module of the functions that instrumented code calls.
+pub(crate) const HOST_MODULE: &str = "icsql";
+/// Export: the canister's memory, or an empty one.
+pub(crate) const HEAP: &str = "icsql:heap";
+/// Export: the memory of marks.
+pub(crate) const MARKS: &str = "icsql:marks";
+/// Export: the instructions left, a mutable `i64`.
+pub(crate) const COUNTER: &str = "icsql:counter";
+/// Export: a mutable `i32`, not 0 after an operation that changes tables or drops a segment.
+pub(crate) const TABLES_CHANGED: &str = "icsql:tables_changed";
+/// Export: the table that callbacks are taken from, if the canister has a table.
+pub(crate) const TABLE: &str = "icsql:table";
+/// Export: the start function, if the canister has one.
+pub(crate) const START: &str = "icsql:start";
+
+/// Name of the export of the canister's mutable global with this position among its mutable globals.
+pub(crate) fn global_export(index: u32) -> String {
+    format!("icsql:global{index}")
+}
+
+/// A mark for each page of a 4 GiB heap, and Wasm pages come whole: one more holds the mark past the last page.
+const MARKS_PAGES: u64 = (1 << 20) / 65_536 + 1;
+
+/// The host's functions in the order of their imports: name, parameters.
+const HOST_FUNCTIONS: [(&str, &[ValType]); 5] = [
+    ("out_of_instructions", &[]),
+    ("touch", &[ValType::I32]),
+    ("bulk", &[ValType::I32, ValType::I32]),
+    ("charge", &[ValType::I32]),
+    ("grown", &[ValType::I32]),
+];
+const OUT_OF_INSTRUCTIONS: u32 = 0;
+const TOUCH: u32 = 1;
+const BULK: u32 = 2;
+const CHARGE: u32 = 3;
+const GROWN: u32 = 4;
+
+/// What the IC's execution environment accepts of WebAssembly, 32-bit memories only.
+fn features() -> WasmFeatures {
+    WasmFeatures::MUTABLE_GLOBAL
+        | WasmFeatures::SATURATING_FLOAT_TO_INT
+        | WasmFeatures::SIGN_EXTENSION
+        | WasmFeatures::REFERENCE_TYPES
+        | WasmFeatures::CALL_INDIRECT_OVERLONG
+        | WasmFeatures::MULTI_VALUE
+        | WasmFeatures::BULK_MEMORY
+        | WasmFeatures::BULK_MEMORY_OPT
+        | WasmFeatures::SIMD
+        | WasmFeatures::TAIL_CALL
+        | WasmFeatures::FLOATS
+        | WasmFeatures::EXTENDED_CONST
+}
+
+/// Renumbers functions: the host's imports come after the canister's.
+struct Renumber {
+    imported: u32,
+}
+
+impl Reencode for Renumber {
+    type Error = std::convert::Infallible;
+
+    fn function_index(&mut self, function: u32) -> Result<u32, reencode::Error<Self::Error>> {
+        Ok(if function < self.imported { function } else { function + HOST_FUNCTIONS.len() as u32 })
+    }
+}
+
+fn broken(error: impl std::fmt::Display) -> ModuleError {
+    ModuleError::Invalid(error.to_string())
+}
+
+/// Rewrites `wasm`. Refuses what does not validate, and what the IC refuses: imports from elsewhere than `ic0`,
+/// imported memories and the like, more than one memory, exports that are reserved or given twice.
+pub(super) fn instrument(wasm: &[u8]) -> Result<(Vec<u8>, Metadata), ModuleError> {
+    Validator::new_with_features(features()).validate_all(wasm).map_err(broken)?;
+    let mut module = Rewriter::default();
+    for payload in Parser::new(0).parse_all(wasm) {
+        module.payload(payload.map_err(broken)?)?;
+    }
+    module.finish()
+}
+
+#[derive(Default)]
+struct Rewriter {
+    metadata: Metadata,
+    types: enc::TypeSection,
+    type_count: u32,
+    /// Number of parameters of each type.
+    type_params: Vec<u32>,
+    imports: enc::ImportSection,
+    imported: u32,
+    functions: enc::FunctionSection,
+    /// Type of each function that is not imported.
+    function_types: Vec<u32>,
+    tables: enc::TableSection,
+    table_count: u32,
+    memories: enc::MemorySection,
+    memory_count: u32,
+    globals: enc::GlobalSection,
+    global_count: u32,
+    mutable_globals: Vec<u32>,
+    exports: enc::ExportSection,
+    elements: enc::ElementSection,
+    data_count: Option<u32>,
+    code: enc::CodeSection,
+    data: enc::DataSection,
+    start: Option<u32>,
+    bodies: usize,
+}
+
+impl Rewriter {
+    fn renumber(&self) -> Renumber {
+        Renumber { imported: self.imported }
+    }
+
+    fn payload(&mut self, payload: Payload<'_>) -> Result<(), ModuleError> {
+        match payload {
+            Payload::TypeSection(section) => {
+                for group in section.clone() {
+                    for ty in group.map_err(broken)?.types() {
+                        let function = match &ty.composite_type.inner {
+                            wasmparser::CompositeInnerType::Func(f) => f,
+                            _ => return Err(broken("only function types are supported")),
+                        };
+                        self.type_params.push(function.params().len() as u32);
+                        self.type_count += 1;
+                    }
+                }
+                self.renumber().parse_type_section(&mut self.types, section).map_err(broken)?;
+            }
+            Payload::ImportSection(section) => {
+                for import in section.clone().into_imports() {
+                    let import = import.map_err(broken)?;
+                    let TypeRef::Func(ty) = import.ty else {
+                        return Err(ModuleError::Import { module: import.module.into(), name: import.name.into() });
+                    };
+                    if import.module != "ic0" {
+                        return Err(ModuleError::Import { module: import.module.into(), name: import.name.into() });
+                    }
+                    self.imports.import(import.module, import.name, enc::EntityType::Function(ty));
+                    self.imported += 1;
+                }
+            }
+            Payload::FunctionSection(section) => {
+                for ty in section {
+                    let ty = ty.map_err(broken)?;
+                    self.functions.function(ty);
+                    self.function_types.push(ty);
+                }
+            }
+            Payload::TableSection(section) => {
+                self.table_count = section.count();
+                self.renumber().parse_table_section(&mut self.tables, section).map_err(broken)?;
+            }
+            Payload::MemorySection(section) => {
+                self.memory_count = section.count();
+                self.renumber().parse_memory_section(&mut self.memories, section).map_err(broken)?;
+            }
+            Payload::GlobalSection(section) => {
+                for (index, global) in section.clone().into_iter().enumerate() {
+                    if global.map_err(broken)?.ty.mutable {
+                        self.mutable_globals.push(index as u32);
+                    }
+                }
+                self.global_count = section.count();
+                self.renumber().parse_global_section(&mut self.globals, section).map_err(broken)?;
+            }
+            Payload::ExportSection(section) => {
+                for export in section {
+                    let export = export.map_err(broken)?;
+                    if matches!(export.kind, ExternalKind::Func) {
+                        self.metadata.add_export(export.name)?;
+                        if export.name.starts_with("canister_") {
+                            let index = self.renumber().function_index(export.index).map_err(broken)?;
+                            self.exports.export(export.name, enc::ExportKind::Func, index);
+                        }
+                    }
+                }
+            }
+            Payload::StartSection { func, .. } => self.start = Some(func),
+            Payload::ElementSection(section) => {
+                self.renumber().parse_element_section(&mut self.elements, section).map_err(broken)?;
+            }
+            Payload::DataCountSection { count, .. } => self.data_count = Some(count),
+            Payload::DataSection(section) => {
+                self.renumber().parse_data_section(&mut self.data, section).map_err(broken)?;
+            }
+            Payload::CodeSectionEntry(body) => self.body(&body)?,
+            Payload::CustomSection(section) => self.metadata.add_custom_section(section.name(), section.data()),
+            Payload::TagSection(_) => return Err(broken("exceptions are not supported")),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn body(&mut self, body: &wasmparser::FunctionBody<'_>) -> Result<(), ModuleError> {
+        let ty = self.function_types.get(self.bodies).copied().unwrap_or(0);
+        self.bodies += 1;
+        let params = self.type_params.get(ty as usize).copied().unwrap_or(0);
+        let operators: Vec<Operator<'_>> =
+            body.get_operators_reader().map_err(broken)?.into_iter().collect::<Result<_, _>>().map_err(broken)?;
+        self.metadata.operators += operators.len() as u64;
+        let mut renumber = self.renumber();
+        let mut locals = Vec::new();
+        let mut local_count = params;
+        for pair in body.get_locals_reader().map_err(broken)? {
+            let (count, ty) = pair.map_err(broken)?;
+            local_count += count;
+            locals.push((count, renumber.val_type(ty).map_err(broken)?));
+        }
+        let scratch = Scratch::new(&operators, local_count, &mut locals);
+        let mut writer = Body {
+            function: enc::Function::new(locals),
+            scratch,
+            counter: self.global_count,
+            tables_changed: self.global_count + 1,
+            host: self.imported,
+        };
+        let charges = charges(&operators);
+        let mut next = charges.iter().peekable();
+        for (position, operator) in operators.into_iter().enumerate() {
+            while let Some(charge) = next.next_if(|c| c.position == position) {
+                writer.charge(charge);
+            }
+            writer.before(&operator);
+            let grows = matches!(operator, Operator::MemoryGrow { .. });
+            writer.function.instruction(&renumber.instruction(operator).map_err(broken)?);
+            if grows {
+                writer.after_grow();
+            }
+        }
+        self.code.function(&writer.function);
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<(Vec<u8>, Metadata), ModuleError> {
+        if self.memory_count > 1 {
+            return Err(broken("a canister has one memory at most"));
+        }
+        for (name, params) in HOST_FUNCTIONS {
+            self.types.ty().function(params.iter().copied(), []);
+            self.imports.import(HOST_MODULE, name, enc::EntityType::Function(self.type_count));
+            self.type_count += 1;
+        }
+        let limits = |minimum: u64| enc::MemoryType {
+            minimum,
+            maximum: Some(minimum),
+            memory64: false,
+            shared: false,
+            page_size_log2: None,
+        };
+        if self.memory_count == 0 {
+            self.memories.memory(limits(0));
+        }
+        self.memories.memory(limits(MARKS_PAGES));
+        let global = |val_type| enc::GlobalType { val_type, mutable: true, shared: false };
+        self.globals.global(global(ValType::I64), &enc::ConstExpr::i64_const(0));
+        self.globals.global(global(ValType::I32), &enc::ConstExpr::i32_const(0));
+        self.exports.export(HEAP, enc::ExportKind::Memory, 0);
+        self.exports.export(MARKS, enc::ExportKind::Memory, 1);
+        self.exports.export(COUNTER, enc::ExportKind::Global, self.global_count);
+        self.exports.export(TABLES_CHANGED, enc::ExportKind::Global, self.global_count + 1);
+        for (position, index) in self.mutable_globals.iter().enumerate() {
+            self.exports.export(&global_export(position as u32), enc::ExportKind::Global, *index);
+        }
+        self.metadata.mutable_globals = self.mutable_globals.len() as u32;
+        if self.table_count > 0 {
+            self.exports.export(TABLE, enc::ExportKind::Table, 0);
+        }
+        if let Some(start) = self.start {
+            let index = self.renumber().function_index(start).map_err(broken)?;
+            self.exports.export(START, enc::ExportKind::Func, index);
+        }
+        let mut out = enc::Module::new();
+        out.section(&self.types).section(&self.imports).section(&self.functions).section(&self.tables);
+        out.section(&self.memories).section(&self.globals).section(&self.exports).section(&self.elements);
+        if let Some(count) = self.data_count {
+            out.section(&enc::DataCountSection { count });
+        }
+        out.section(&self.code).section(&self.data);
+        Ok((out.finish(), self.metadata))
+    }
+}
+
+/// A place where the counter goes down: before the operator at `position`.
+#[derive(Debug, PartialEq, Eq)]
+struct Charge {
+    position: usize,
+    weight: u64,
+    /// The block can be entered without bound: check that instructions are left.
+    check: bool,
+}
+
+/// Cuts a function into basic blocks. `position` of a charge is the block's first operator.
+fn charges(operators: &[Operator<'_>]) -> Vec<Charge> {
+    let mut out = Vec::new();
+    let mut block = Charge { position: 0, weight: 1, check: true };
+    for (position, operator) in operators.iter().enumerate() {
+        block.weight += operator_weight(operator);
+        let cuts = matches!(
+            operator,
+            Operator::Loop { .. }
+                | Operator::If { .. }
+                | Operator::Else
+                | Operator::End
+                | Operator::Br { .. }
+                | Operator::BrIf { .. }
+                | Operator::BrTable { .. }
+                | Operator::Return
+                | Operator::Unreachable
+                | Operator::ReturnCall { .. }
+                | Operator::ReturnCallIndirect { .. }
+        );
+        if cuts {
+            let check = matches!(operator, Operator::Loop { .. });
+            out.push(std::mem::replace(&mut block, Charge { position: position + 1, weight: 0, check }));
+        }
+    }
+    out.retain(|c| c.check || c.weight > 0);
+    out
+}
+
+/// The operand that a store takes from the stack, and its offset.
+fn store(operator: &Operator<'_>) -> Option<(ValType, u64)> {
+    use Operator as O;
+    Some(match operator {
+        O::I32Store { memarg } | O::I32Store8 { memarg } | O::I32Store16 { memarg } => (ValType::I32, memarg.offset),
+        O::I64Store { memarg } | O::I64Store8 { memarg } | O::I64Store16 { memarg } | O::I64Store32 { memarg } => {
+            (ValType::I64, memarg.offset)
+        }
+        O::F32Store { memarg } => (ValType::F32, memarg.offset),
+        O::F64Store { memarg } => (ValType::F64, memarg.offset),
+        O::V128Store { memarg }
+        | O::V128Store8Lane { memarg, .. }
+        | O::V128Store16Lane { memarg, .. }
+        | O::V128Store32Lane { memarg, .. }
+        | O::V128Store64Lane { memarg, .. } => (ValType::V128, memarg.offset),
+        _ => return None,
+    })
+}
+
+/// Locals that are added to a function, as far as it needs them.
+#[derive(Default)]
+struct Scratch {
+    address: u32,
+    page: u32,
+    length: u32,
+    values: BTreeMap<u8, u32>,
+}
+
+fn value_key(ty: ValType) -> u8 {
+    match ty {
+        ValType::I32 => 0,
+        ValType::I64 => 1,
+        ValType::F32 => 2,
+        ValType::F64 => 3,
+        _ => 4,
+    }
+}
+
+impl Scratch {
+    fn new(operators: &[Operator<'_>], first: u32, locals: &mut Vec<(u32, ValType)>) -> Self {
+        let mut scratch = Self { address: first, page: first + 1, length: first + 2, values: BTreeMap::new() };
+        let mut needed = BTreeSet::new();
+        let mut any = false;
+        for operator in operators {
+            if let Some((ty, _)) = store(operator) {
+                needed.insert(value_key(ty));
+                any = true;
+            }
+            if bulk(operator).is_some() || matches!(operator, Operator::MemoryGrow { .. }) {
+                needed.insert(value_key(ValType::I32));
+                any = true;
+            }
+        }
+        if any {
+            locals.push((3, ValType::I32));
+        }
+        for (position, key) in needed.into_iter().enumerate() {
+            let ty = [ValType::I32, ValType::I64, ValType::F32, ValType::F64, ValType::V128][usize::from(key)];
+            locals.push((1, ty));
+            scratch.values.insert(key, first + 3 + position as u32);
+        }
+        scratch
+    }
+
+    fn value(&self, ty: ValType) -> u32 {
+        self.values.get(&value_key(ty)).copied().unwrap_or_default()
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Bulk {
+    Memory,
+    Table,
+}
+
+fn bulk(operator: &Operator<'_>) -> Option<Bulk> {
+    use Operator as O;
+    match operator {
+        O::MemoryFill { .. } | O::MemoryCopy { .. } | O::MemoryInit { .. } => Some(Bulk::Memory),
+        O::TableFill { .. } | O::TableCopy { .. } | O::TableInit { .. } => Some(Bulk::Table),
+        _ => None,
+    }
+}
+
+/// Writes one function.
+struct Body {
+    function: enc::Function,
+    scratch: Scratch,
+    counter: u32,
+    tables_changed: u32,
+    /// Index of the first of the host's functions.
+    host: u32,
+}
+
+impl Body {
+    fn emit(&mut self, instructions: &[I<'_>]) {
+        for instruction in instructions {
+            self.function.instruction(instruction);
+        }
+    }
+
+    fn charge(&mut self, charge: &Charge) {
+        let weight = i64::try_from(charge.weight).unwrap_or(i64::MAX);
+        self.emit(&[I::GlobalGet(self.counter), I::I64Const(weight), I::I64Sub, I::GlobalSet(self.counter)]);
+        if charge.check {
+            self.emit(&[
+                I::GlobalGet(self.counter),
+                I::I64Const(0),
+                I::I64LtS,
+                I::If(BlockType::Empty),
+                I::Call(self.host + OUT_OF_INSTRUCTIONS),
+                I::End,
+            ]);
+        }
+    }
+
+    fn before(&mut self, operator: &Operator<'_>) {
+        if let Some((ty, offset)) = store(operator) {
+            self.before_store(ty, offset);
+        }
+        match bulk(operator) {
+            Some(Bulk::Memory) => {
+                let (destination, source, length) =
+                    (self.scratch.address, self.scratch.value(ValType::I32), self.scratch.length);
+                self.emit(&[
+                    I::LocalSet(length),
+                    I::LocalSet(source),
+                    I::LocalTee(destination),
+                    I::LocalGet(length),
+                    I::Call(self.host + BULK),
+                    I::LocalGet(destination),
+                    I::LocalGet(source),
+                    I::LocalGet(length),
+                ]);
+            }
+            Some(Bulk::Table) => {
+                let length = self.scratch.length;
+                self.emit(&[I::LocalTee(length), I::LocalGet(length), I::Call(self.host + CHARGE)]);
+            }
+            None => {}
+        }
+        let changes_tables = matches!(
+            operator,
+            Operator::TableSet { .. }
+                | Operator::TableGrow { .. }
+                | Operator::TableFill { .. }
+                | Operator::TableCopy { .. }
+                | Operator::TableInit { .. }
+                | Operator::ElemDrop { .. }
+                | Operator::DataDrop { .. }
+        );
+        if changes_tables {
+            self.emit(&[I::I32Const(1), I::GlobalSet(self.tables_changed)]);
+        }
+    }
+
+    fn before_store(&mut self, ty: ValType, offset: u64) {
+        let (value, address, page) = (self.scratch.value(ty), self.scratch.address, self.scratch.page);
+        self.emit(&[I::LocalSet(value), I::LocalTee(address)]);
+        if offset + 16 <= 4096 {
+            // Whatever the address within its page, the bytes written lie in that page or the next.
+            self.emit(&[I::I32Const(12), I::I32ShrU]);
+        } else {
+            let offset = i64::try_from(offset).unwrap_or(i64::MAX);
+            self.emit(&[I::I64ExtendI32U, I::I64Const(offset), I::I64Add, I::I64Const(12), I::I64ShrU, I::I32WrapI64]);
+        }
+        self.emit(&[
+            I::LocalTee(page),
+            I::I32Load16U(MemArg { offset: 0, align: 0, memory_index: 1 }),
+            I::I32Const(0x0101),
+            I::I32Ne,
+            I::If(BlockType::Empty),
+            I::LocalGet(page),
+            I::Call(self.host + TOUCH),
+            I::End,
+            I::LocalGet(address),
+            I::LocalGet(value),
+        ]);
+    }
+
+    fn after_grow(&mut self) {
+        let result = self.scratch.page;
+        self.emit(&[I::LocalTee(result), I::LocalGet(result), I::Call(self.host + GROWN)]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(code: &str) -> Vec<(usize, u64, bool)> {
+        let wasm = wat::parse_str(format!("(module (memory 1) (table 1 funcref) (func (param i32) {code}))")).unwrap();
+        for payload in Parser::new(0).parse_all(&wasm) {
+            if let Payload::CodeSectionEntry(body) = payload.unwrap() {
+                let operators: Vec<_> = body.get_operators_reader().unwrap().into_iter().map(Result::unwrap).collect();
+                return charges(&operators).into_iter().map(|c| (c.position, c.weight, c.check)).collect();
+            }
+        }
+        panic!("no function");
+    }
+
+    #[test]
+    fn blocks_are_cut_behind_the_operator_that_ends_them() {
+        // const 1, drop 1, and 1 for entering the function.
+        assert_eq!(of("(drop (i32.const 1))"), [(0, 3, true)]);
+        // Entry: 1. Body: get 1, br_if 2; then nop 1 and the loop's end, which weighs nothing.
+        assert_eq!(of("(loop (br_if 0 (local.get 0)) nop)"), [(0, 1, true), (1, 3, true), (3, 1, false)]);
+        // get 1, if 2 | nop 1, else | nop nop, end | nop
+        assert_eq!(
+            of("(if (local.get 0) (then nop) (else nop nop)) nop"),
+            [(0, 4, true), (2, 1, false), (4, 2, false), (7, 1, false)]
+        );
+        // A block does not cut, its end does; what cannot be reached is paid nowhere but has its charge.
+        assert_eq!(of("nop (block nop (br 0) nop nop)"), [(0, 5, true), (4, 2, false)]);
+        // A loop's charge stays for its check, even when its body weighs nothing.
+        assert_eq!(of("(loop)"), [(0, 1, true), (1, 0, true)]);
+        // get 1, return 1; unreachable 1.
+        assert_eq!(of("(if (local.get 0) (then return)) unreachable"), [(0, 4, true), (2, 1, false), (4, 1, false)]);
+    }
+}
