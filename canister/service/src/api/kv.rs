@@ -1,0 +1,180 @@
+//! The methods `kv_…`.
+use super::{raw, typed};
+use crate::codec::{arguments, general, replies};
+use crate::error::Failure;
+use crate::guard::{self, at_most, too_large};
+use crate::host::Host;
+use crate::limits::{KEY_BYTES_MAX, KEY_BYTES_MIN, KEYS_MAX, NOTE_BYTES_MAX, REPLY_BYTES_MAX, VALUE_BYTES_MAX};
+use crate::ops;
+use crate::service::Service;
+use icsql_types::{Error, WriteOptions, method};
+
+/// `kv_put`.
+#[inline(always)]
+pub fn put(host: &impl Host, service: &mut Service) {
+    raw(host, &guard::KV_PUT, |argument| {
+        let version = match arguments::key_and_value(argument) {
+            Some((key, value)) => put_checked(service, key, value)?,
+            None => put_unusual(service, argument)?,
+        };
+        host.reply(&replies::written(version));
+        Ok(())
+    });
+}
+
+#[inline(always)]
+fn put_checked(service: &mut Service, key: &str, value: &str) -> Result<u64, Error> {
+    check_key(key)?;
+    at_most("value", VALUE_BYTES_MAX, value)?;
+    Ok(ops::kv::put(&mut service.database, key, value)?)
+}
+
+#[cold]
+#[inline(never)]
+fn put_unusual(service: &mut Service, argument: &[u8]) -> Result<u64, Error> {
+    let (key, value, _) = general::decode::<(String, String, Option<WriteOptions>)>(argument)?;
+    put_checked(service, &key, &value)
+}
+
+/// `kv_get`.
+#[inline(always)]
+pub fn get(host: &impl Host, service: &mut Service) {
+    raw(host, &guard::KV_GET, |argument| {
+        let found = match arguments::key(argument) {
+            Some(key) => get_checked(service, key)?,
+            None => get_unusual(service, argument)?,
+        };
+        host.reply(if found { &service.reply } else { replies::NO_VALUE });
+        Ok(())
+    });
+}
+
+/// Leaves the reply in the service's buffer if there is such a key.
+#[inline(always)]
+fn get_checked(service: &mut Service, key: &str) -> Result<bool, Error> {
+    check_key(key)?;
+    let Service { database, reply, .. } = service;
+    let found = database.read(|reader| ops::kv::get(reader, key, |value| replies::value(reply, value)))?;
+    if reply.len() > REPLY_BYTES_MAX {
+        return Err(too_large("reply", REPLY_BYTES_MAX, reply.len()));
+    }
+    Ok(found.is_some())
+}
+
+#[cold]
+#[inline(never)]
+fn get_unusual(service: &mut Service, argument: &[u8]) -> Result<bool, Error> {
+    let (key,) = general::decode::<(String,)>(argument)?;
+    get_checked(service, &key)
+}
+
+/// `kv_get_many`.
+pub fn get_many(host: &impl Host, service: &mut Service) {
+    raw(host, &guard::KV_GET_MANY, |argument| {
+        let Some(keys) = arguments::keys(argument) else { return get_many_unusual(host, service, argument) };
+        check_count(keys.count())?;
+        match keys.decode() {
+            Some(keys) => get_many_checked(host, service, &keys),
+            None => get_many_unusual(host, service, argument),
+        }
+    });
+}
+
+fn get_many_checked<K: AsRef<str>>(host: &impl Host, service: &mut Service, keys: &[K]) -> Result<(), Error> {
+    for (index, key) in keys.iter().enumerate() {
+        check_key(key.as_ref()).map_err(|error| at_index(error, index))?;
+    }
+    let Service { database, reply, .. } = service;
+    let mut values = replies::Values::new(reply);
+    let all = database.read(|reader| {
+        for key in keys {
+            let added = ops::kv::get(reader, key.as_ref(), |value| values.push(Some(value)))?;
+            if !added.unwrap_or_else(|| values.push(None)) {
+                return Ok(false);
+            }
+        }
+        Ok::<_, Failure>(true)
+    })?;
+    if !all && values.count() == 0 {
+        return Err(Error::Other {
+            code: "reply full".to_owned(),
+            message: format!("the value of the first key alone is larger than a reply of {REPLY_BYTES_MAX} bytes"),
+        });
+    }
+    host.reply(values.finish());
+    Ok(())
+}
+
+#[cold]
+#[inline(never)]
+fn get_many_unusual(host: &impl Host, service: &mut Service, argument: &[u8]) -> Result<(), Error> {
+    let (keys,) = general::decode::<(Vec<String>,)>(argument)?;
+    check_count(keys.len())?;
+    get_many_checked(host, service, &keys)
+}
+
+/// `kv_set_note`.
+pub fn set_note(host: &impl Host, service: &mut Service) {
+    typed(host, &guard::KV_SET_NOTE, &method::KV_SET_NOTE, |(key, note, _options)| {
+        check_key(&key)?;
+        if let Some(note) = &note {
+            at_most("note", NOTE_BYTES_MAX, note)?;
+        }
+        let found =
+            service.database.write(|writer| Ok::<_, Failure>(ops::kv::set_note(writer, &key, note.as_deref())?))?;
+        if found { Ok(()) } else { Err(no_key(key)) }
+    });
+}
+
+/// `kv_get_note`.
+pub fn get_note(host: &impl Host, service: &mut Service) {
+    typed(host, &guard::KV_GET_NOTE, &method::KV_GET_NOTE, |(key,)| {
+        check_key(&key)?;
+        let note = service.database.read(|reader| Ok::<_, Failure>(ops::kv::get_note(reader, &key)?))?;
+        note.ok_or_else(|| no_key(key))
+    });
+}
+
+/// `kv_count`.
+pub fn count(host: &impl Host, service: &mut Service) {
+    typed(host, &guard::KV_COUNT, &method::KV_COUNT, |()| {
+        Ok(service.database.read(|reader| Ok::<_, Failure>(ops::kv::count(reader)?))?)
+    });
+}
+
+#[inline(always)]
+fn check_key(key: &str) -> Result<(), Error> {
+    if key.len() < KEY_BYTES_MIN {
+        return Err(empty_key());
+    }
+    at_most("key", KEY_BYTES_MAX, key)
+}
+
+#[cold]
+fn empty_key() -> Error {
+    Error::InvalidArgument {
+        argument: "key".to_owned(),
+        message: format!("it is empty; a key has {KEY_BYTES_MIN} to {KEY_BYTES_MAX} bytes"),
+    }
+}
+
+/// Says which of many keys an error is about.
+#[cold]
+fn at_index(error: Error, index: usize) -> Error {
+    match error {
+        Error::TooLarge { what, limit, actual } => Error::TooLarge { what: format!("{what} {index}"), limit, actual },
+        Error::InvalidArgument { argument, message } => {
+            Error::InvalidArgument { argument: format!("{argument} {index}"), message }
+        }
+        other => other,
+    }
+}
+
+fn check_count(count: usize) -> Result<(), Error> {
+    if count > KEYS_MAX { Err(too_large("keys", KEYS_MAX, count)) } else { Ok(()) }
+}
+
+#[cold]
+fn no_key(key: String) -> Error {
+    Error::NotFound { what: "key".to_owned(), name: key }
+}

@@ -1,0 +1,89 @@
+//! What the Wasm exports. There is no `pre_upgrade`: nothing has to be saved, and nothing can block an upgrade.
+#![allow(unsafe_code)] // exporting a function under a name of the platform's choice
+use crate::api;
+use crate::codec::general;
+use crate::guard;
+use crate::host::{Host, Ic};
+use crate::limits::SMALL_ARGUMENT_BYTES_MAX;
+use crate::service::Service;
+use icsql_engine::OpenOptions;
+use icsql_engine::stable::ic0::Ic0Memory;
+use icsql_types::Error;
+use std::cell::RefCell;
+
+thread_local! {
+    static SERVICE: RefCell<Option<Service>> = const { RefCell::new(None) };
+}
+
+/// Opens the service; an error ends the message, so that an install or upgrade that cannot work changes nothing.
+fn start() {
+    let bytes = Ic.argument_bytes();
+    let opened = if bytes > SMALL_ARGUMENT_BYTES_MAX {
+        Err(guard::too_large("init argument", SMALL_ARGUMENT_BYTES_MAX, bytes))
+    } else {
+        Ic.with_argument(bytes, general::decode_init)
+            .and_then(|settings| Service::open(Ic0Memory, settings, OpenOptions::default()))
+    };
+    match opened {
+        Ok(service) => SERVICE.set(Some(service)),
+        Err(error) => trap(&error),
+    }
+}
+
+#[cold]
+fn trap(error: &Error) -> ! {
+    ic0::trap(format!("icsql: {error}").as_bytes())
+}
+
+#[inline(always)]
+fn with_service(method: impl FnOnce(&Ic, &mut Service)) {
+    SERVICE.with_borrow_mut(|service| match service {
+        Some(service) => method(&Ic, service),
+        None => ic0::trap(b"icsql: a method was called before init"),
+    });
+}
+
+#[unsafe(export_name = "canister_init")]
+extern "C" fn init() {
+    start();
+}
+
+#[unsafe(export_name = "canister_post_upgrade")]
+extern "C" fn post_upgrade() {
+    start();
+}
+
+#[unsafe(export_name = "canister_inspect_message")]
+extern "C" fn inspect_message() {
+    let mut name = [0; 64];
+    let bytes = ic0::msg_method_name_size();
+    if let Some(name) = name.get_mut(..bytes) {
+        ic0::msg_method_name_copy(name, 0);
+        if guard::accepts(&Ic, name) {
+            ic0::accept_message();
+        }
+    }
+}
+
+macro_rules! methods {
+    ($($name:ident = $export:literal => $method:path;)*) => {$(
+        #[unsafe(export_name = $export)]
+        extern "C" fn $name() {
+            with_service(|host, service| $method(host, service));
+        }
+    )*};
+}
+
+methods! {
+    kv_put = "canister_update kv_put" => api::kv::put;
+    kv_get = "canister_query kv_get" => api::kv::get;
+    kv_get_many = "canister_query kv_get_many" => api::kv::get_many;
+    kv_set_note = "canister_update kv_set_note" => api::kv::set_note;
+    kv_get_note = "canister_query kv_get_note" => api::kv::get_note;
+    kv_count = "canister_query kv_count" => api::kv::count;
+    db_meta = "canister_query db_meta" => api::db::meta;
+    db_integrity_check = "canister_query db_integrity_check" => api::db::integrity_check;
+    db_checksum = "canister_query db_checksum" => api::db::checksum;
+    db_refresh_checksum = "canister_update db_refresh_checksum" => api::db::refresh_checksum;
+    db_refresh_checksum_chunk = "canister_update db_refresh_checksum_chunk" => api::db::refresh_checksum_chunk;
+}

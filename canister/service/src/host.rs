@@ -1,0 +1,59 @@
+//! What the service asks of the platform about the message that it answers: a trait, so that whole calls are tested
+//! natively.
+#![allow(unsafe_code)] // one read into uninitialised memory, in `with_argument`
+use crate::limits::STACK_ARGUMENT_BYTES;
+use std::mem::MaybeUninit;
+
+/// Largest principal, in bytes.
+pub const PRINCIPAL_BYTES_MAX: usize = 29;
+
+/// The message that is being answered.
+pub trait Host {
+    /// Size of the argument in bytes. It costs nothing to be sent a large one that is never read.
+    fn argument_bytes(&self) -> usize;
+    /// Hands the whole argument, of `bytes` bytes as [`Host::argument_bytes`] said, to `body`.
+    fn with_argument<R>(&self, bytes: usize, body: impl FnOnce(&[u8]) -> R) -> R;
+    /// Whether the caller is a controller of this canister.
+    fn caller_is_controller(&self) -> bool;
+    /// Replies with `bytes`. To be called once.
+    fn reply(&self, bytes: &[u8]);
+}
+
+/// The Internet Computer.
+pub struct Ic;
+
+impl Host for Ic {
+    #[inline(always)]
+    fn argument_bytes(&self) -> usize {
+        ic0::msg_arg_data_size()
+    }
+
+    #[inline(always)]
+    fn with_argument<R>(&self, bytes: usize, body: impl FnOnce(&[u8]) -> R) -> R {
+        if bytes > STACK_ARGUMENT_BYTES {
+            let mut argument = vec![0; bytes];
+            ic0::msg_arg_data_copy(&mut argument, 0);
+            return body(&argument);
+        }
+        let mut stack = [MaybeUninit::<u8>::uninit(); STACK_ARGUMENT_BYTES];
+        let filled = &mut stack[..bytes];
+        ic0::msg_arg_data_copy_uninit(filled, 0);
+        // SAFETY: the system API has just written all of `filled`, or the message has trapped.
+        body(unsafe { filled.assume_init_ref() })
+    }
+
+    #[inline(always)]
+    fn caller_is_controller(&self) -> bool {
+        let mut principal = [0; PRINCIPAL_BYTES_MAX];
+        let bytes = ic0::msg_caller_size().min(PRINCIPAL_BYTES_MAX);
+        let principal = &mut principal[..bytes];
+        ic0::msg_caller_copy(principal, 0);
+        ic0::is_controller(principal) == 1
+    }
+
+    #[inline(always)]
+    fn reply(&self, bytes: &[u8]) {
+        ic0::msg_reply_data_append(bytes);
+        ic0::msg_reply();
+    }
+}

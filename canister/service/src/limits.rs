@@ -1,0 +1,69 @@
+//! Every limit of the service, in one place. Sizes are bytes; `docs` and `candid/icsql.did` repeat them.
+
+/// Smallest key.
+pub const KEY_BYTES_MIN: usize = 1;
+/// Largest key. Keys sit in interior pages of the b-tree: long ones make every look-up deeper.
+pub const KEY_BYTES_MAX: usize = 1_024;
+/// Largest value: with a key of any size and the Candid around it, it fits an ingress message and a reply.
+pub const VALUE_BYTES_MAX: usize = 1_900_000;
+/// Largest note.
+pub const NOTE_BYTES_MAX: usize = 4_096;
+/// Keys of one `kv_get_many`.
+pub const KEYS_MAX: usize = 1_000;
+
+/// What the platform lets into a canister in one message.
+pub const MESSAGE_BYTES_MAX: usize = 2 * 1_024 * 1_024;
+/// Largest reply that is built. The platform's limit is 2 MiB when a call is replicated, whatever the method's mode.
+pub const REPLY_BYTES_MAX: usize = MESSAGE_BYTES_MAX - 1_024;
+
+/// Room for the Candid around the values of an argument: magic, type table, lengths, options that a newer caller sends.
+pub const ARGUMENT_EXTRA_BYTES: usize = 4_096;
+/// Largest argument of a method that takes a key.
+pub const KEY_ARGUMENT_BYTES_MAX: usize = KEY_BYTES_MAX + ARGUMENT_EXTRA_BYTES;
+/// Largest argument of `kv_set_note`.
+pub const NOTE_ARGUMENT_BYTES_MAX: usize = KEY_BYTES_MAX + NOTE_BYTES_MAX + ARGUMENT_EXTRA_BYTES;
+/// Largest argument of `kv_get_many`; each key has a length of up to two bytes.
+pub const KEYS_ARGUMENT_BYTES_MAX: usize = KEYS_MAX * (KEY_BYTES_MAX + 2) + ARGUMENT_EXTRA_BYTES;
+/// Largest argument of `kv_put`: all that the platform lets in, so that a value that is too large is named as such.
+pub const PUT_ARGUMENT_BYTES_MAX: usize = MESSAGE_BYTES_MAX;
+/// Largest argument of a method that takes none or a number, and of init and post_upgrade.
+pub const SMALL_ARGUMENT_BYTES_MAX: usize = ARGUMENT_EXTRA_BYTES;
+
+/// Arguments up to this size are read into the stack, larger ones into the heap.
+pub const STACK_ARGUMENT_BYTES: usize = KEY_BYTES_MAX + 512;
+
+/// What the candid crate may spend on values that this version does not know, about one unit a byte.
+pub const SKIPPING_QUOTA: usize = 10_000;
+/// What the candid crate may spend on an argument besides twice its size, about one unit a byte. Skipped values count
+/// fifty times here.
+pub const DECODING_QUOTA: usize = 50 * SKIPPING_QUOTA + 20_000;
+
+/// Instructions for one `db_integrity_check`. A query has 5 billion; the rest is for the last page that is being read
+/// when the budget ends, and for the reply.
+pub const INTEGRITY_INSTRUCTIONS_MAX: u64 = 4_000_000_000;
+/// Bytes of the texts of problems that one reply holds.
+pub const PROBLEM_BYTES_MAX: usize = 256 * 1_024;
+/// Bytes of one problem's text; the rest is cut off.
+pub const PROBLEM_TEXT_BYTES_MAX: usize = 4_096;
+/// Bytes of the names of tables that one reply holds, for each of its two lists.
+pub const TABLE_NAMES_BYTES_MAX: usize = 512 * 1_024;
+
+/// Instructions for one `kv_count`, and for one read of the service in general.
+pub const READ_INSTRUCTIONS_MAX: u64 = 4_000_000_000;
+
+/// What one `db_refresh_checksum_chunk` scans when it is not told, in bytes of the image.
+pub const SCAN_BYTES_DEFAULT: u64 = 64 * 1_024 * 1_024;
+/// The most that it scans: a message may touch 2 GiB of stable memory, and reading a byte costs 1.5 instructions.
+pub const SCAN_BYTES_MAX: u64 = 512 * 1_024 * 1_024;
+/// Damaged pages that one reply lists.
+pub const DAMAGED_PAGES_LISTED_MAX: usize = 1_000;
+
+// A value that is stored can be read back alone, and the largest batch of keys can be asked for.
+const _: () = assert!(VALUE_BYTES_MAX + 128 <= REPLY_BYTES_MAX);
+const _: () = assert!(VALUE_BYTES_MAX + KEY_BYTES_MAX + ARGUMENT_EXTRA_BYTES <= PUT_ARGUMENT_BYTES_MAX);
+const _: () = assert!(KEYS_ARGUMENT_BYTES_MAX <= MESSAGE_BYTES_MAX && NOTE_ARGUMENT_BYTES_MAX <= MESSAGE_BYTES_MAX);
+// Lengths of keys and of a batch fit two bytes of LEB128.
+const _: () = assert!(KEY_BYTES_MAX < 1 << 14 && KEYS_MAX < 1 << 14);
+const _: () = assert!(KEY_BYTES_MIN <= KEY_BYTES_MAX && KEY_BYTES_MAX + 64 <= STACK_ARGUMENT_BYTES);
+const _: () = assert!(PROBLEM_BYTES_MAX + 2 * TABLE_NAMES_BYTES_MAX + DAMAGED_PAGES_LISTED_MAX * 64 < REPLY_BYTES_MAX);
+const _: () = assert!(SCAN_BYTES_DEFAULT <= SCAN_BYTES_MAX);

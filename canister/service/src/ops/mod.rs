@@ -1,0 +1,3 @@
+//! What the service does in the database: plain functions that hold the SQL. They know nothing of messages and Candid.
+pub mod db;
+pub mod kv;

@@ -1,0 +1,28 @@
+//! The service's own tables.
+//!
+//! `kv` and `kv_note` have no triggers, foreign keys or further indexes: `ops::kv` depends on it.
+//! - Without rowid, a key is found in one b-tree, and INSERT OR REPLACE is the cheapest way to put.
+//! - A value may be of any type and is kept as it was given. It is the last column, so that the version of a large one
+//!   is read without it. The version is the id of the transaction that wrote the value.
+//! - REPLACE drops a whole row, so what it must keep, the note, has a table of its own.
+use icsql_engine::Migration;
+
+/// The tables' history. The text of a step that was ever released never changes.
+pub const MIGRATIONS: &[Migration] = &[Migration {
+    version: 1,
+    name: "key-value store",
+    sql: "
+CREATE TABLE kv(
+    key TEXT PRIMARY KEY NOT NULL,
+    version INTEGER NOT NULL,
+    value ANY NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE kv_note(
+    key TEXT PRIMARY KEY NOT NULL,
+    note TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+",
+}];
+
+/// Number of the last migration.
+pub const SCHEMA_VERSION: u32 = MIGRATIONS[MIGRATIONS.len() - 1].version;

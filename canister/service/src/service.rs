@@ -1,0 +1,46 @@
+//! What lives in the heap from one message to the next.
+use crate::error::Failure;
+use crate::{ops, schema};
+use icsql_engine::stable::manager::MemoryManager;
+use icsql_engine::stable::{DATABASE_MEMORY_ID, Memory, PAGE_HASH_MEMORY_ID};
+use icsql_engine::{Database, OpenOptions};
+use icsql_types::{Error, InitArg};
+
+/// The open database and what belongs to it.
+pub struct Service {
+    /// The database.
+    pub database: Database,
+    /// The whole stable memory, to ask for its size.
+    pub stable: Box<dyn Memory>,
+    /// Where replies of the hot reads are built: kept, so that a call finds it large enough.
+    pub reply: Vec<u8>,
+}
+
+/// Bytes of the reply buffer from the start on.
+const REPLY_BYTES_FIRST: usize = 4_096;
+
+impl Service {
+    /// Opens the database in `stable`, brings its tables up to date, and reads and prepares what the queries to come
+    /// need.
+    ///
+    /// # Errors
+    /// Stable memory that holds something else or is damaged, a database written by a newer version, full memory.
+    pub fn open<M: Memory + Clone + 'static>(
+        stable: M,
+        settings: InitArg,
+        options: OpenOptions,
+    ) -> Result<Self, Error> {
+        let InitArg {} = settings;
+        let manager = MemoryManager::open(stable.clone())
+            .map_err(|error| Error::Other { code: "stable memory".to_owned(), message: error.to_string() })?;
+        let open = || -> Result<Database, Failure> {
+            let (image, hashes) = (manager.get(DATABASE_MEMORY_ID), manager.get(PAGE_HASH_MEMORY_ID));
+            let mut database = Database::open(image, hashes, options)?;
+            database.migrate(schema::MIGRATIONS)?;
+            database.keep(ops::kv::STATEMENTS)?;
+            Ok(database)
+        };
+        let database = open()?;
+        Ok(Self { database, stable: Box::new(stable), reply: Vec::with_capacity(REPLY_BYTES_FIRST) })
+    }
+}

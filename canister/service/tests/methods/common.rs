@@ -1,0 +1,96 @@
+//! A whole service on heap memory, called as the platform would: argument bytes in, reply bytes out.
+use candid::utils::{ArgumentDecoder, ArgumentEncoder};
+use candid::{CandidType, Deserialize, decode_args, encode_args};
+use icsql_canister::host::Host;
+use icsql_canister::service::Service;
+use icsql_engine::OpenOptions;
+use icsql_engine::stable::heap::HeapMemory;
+use icsql_types::{Answer, Error, InitArg};
+use std::cell::{Cell, RefCell};
+
+/// One message.
+pub struct Message {
+    argument: Vec<u8>,
+    controller: bool,
+    reads: Cell<u32>,
+    replies: RefCell<Vec<Vec<u8>>>,
+}
+
+impl Message {
+    pub fn new(argument: Vec<u8>, controller: bool) -> Self {
+        Self { argument, controller, reads: Cell::default(), replies: RefCell::default() }
+    }
+}
+
+impl Host for Message {
+    fn argument_bytes(&self) -> usize {
+        self.argument.len()
+    }
+
+    fn with_argument<R>(&self, bytes: usize, body: impl FnOnce(&[u8]) -> R) -> R {
+        self.reads.set(self.reads.get() + 1);
+        body(&self.argument[..bytes])
+    }
+
+    fn caller_is_controller(&self) -> bool {
+        self.controller
+    }
+
+    fn reply(&self, bytes: &[u8]) {
+        self.replies.borrow_mut().push(bytes.to_vec());
+    }
+}
+
+pub type Endpoint = fn(&Message, &mut Service);
+
+/// A canister.
+pub struct Canister {
+    pub stable: HeapMemory,
+    pub service: Service,
+}
+
+impl Canister {
+    pub fn install() -> Self {
+        Self::on(HeapMemory::new()).unwrap()
+    }
+
+    pub fn on(stable: HeapMemory) -> Result<Self, Error> {
+        let service = Service::open(stable.clone(), InitArg {}, OpenOptions::default())?;
+        Ok(Self { stable, service })
+    }
+
+    /// Drops the heap and keeps stable memory.
+    pub fn upgrade(self) -> Self {
+        let stable = self.stable.clone();
+        drop(self);
+        Self::on(stable).unwrap()
+    }
+
+    /// Sends raw bytes and answers the reply. There is exactly one, whatever the bytes are.
+    pub fn send(&mut self, endpoint: Endpoint, argument: Vec<u8>, controller: bool) -> Vec<u8> {
+        let message = Message::new(argument, controller);
+        endpoint(&message, &mut self.service);
+        let mut replies = message.replies.into_inner();
+        assert_eq!(replies.len(), 1, "a message gets one reply");
+        replies.remove(0)
+    }
+
+    /// Calls as a controller, with the reply decoded at its declared type.
+    pub fn call<T>(&mut self, endpoint: Endpoint, arguments: impl ArgumentEncoder) -> Answer<T>
+    where
+        T: CandidType + for<'a> Deserialize<'a>,
+    {
+        let reply = self.send(endpoint, encode_args(arguments).unwrap(), true);
+        decode::<(Answer<T>,)>(&reply).0
+    }
+}
+
+pub fn decode<A: for<'a> ArgumentDecoder<'a>>(reply: &[u8]) -> A {
+    decode_args(reply).expect("the reply decodes at its declared type")
+}
+
+/// Whether the method looked at its argument before it answered.
+pub fn reads_argument(canister: &mut Canister, endpoint: Endpoint, message: &Message) -> bool {
+    endpoint(message, &mut canister.service);
+    message.reads.get() > 0
+}

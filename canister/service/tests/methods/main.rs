@@ -1,0 +1,5 @@
+//! The methods of the canister, called as the platform would call them, on heap memory.
+mod access;
+mod common;
+mod db;
+mod kv;

@@ -1,0 +1,100 @@
+//! The methods of the canister with their types. The service decodes and encodes by this list, clients can call by it,
+//! and a test compares it with `candid/icsql.did`.
+use crate::{Answer, Checksum, InitArg, IntegrityReport, Meta, ScanProgress, Values, WriteOptions, Written};
+use candid::CandidType;
+use candid::types::internal::TypeContainer;
+use candid::types::{FuncMode, Function, Type, TypeInner};
+use std::marker::PhantomData;
+
+/// Whether a method keeps what it changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Exported as `canister_query`; changes nothing.
+    Query,
+    /// Exported as `canister_update`.
+    Update,
+}
+
+/// A method: its name, mode, and the types of its arguments `A` (a tuple) and of its reply `R`.
+#[derive(Debug)]
+pub struct Method<A, R> {
+    /// Name of the method.
+    pub name: &'static str,
+    /// Query or update.
+    pub mode: Mode,
+    types: PhantomData<fn(A) -> R>,
+}
+
+impl<A, R> Method<A, R> {
+    const fn new(name: &'static str, mode: Mode) -> Self {
+        Self { name, mode, types: PhantomData }
+    }
+}
+
+/// A tuple of Candid types.
+pub trait Arguments {
+    /// The Candid types of its members.
+    fn types(container: &mut TypeContainer) -> Vec<Type>;
+}
+
+macro_rules! arguments {
+    ($(($($name:ident),*))*) => {$(
+        impl<$($name: CandidType),*> Arguments for ($($name,)*) {
+            fn types(_container: &mut TypeContainer) -> Vec<Type> {
+                vec![$(_container.add::<$name>()),*]
+            }
+        }
+    )*};
+}
+arguments! { () (A) (A, B) (A, B, C) }
+
+impl<A: Arguments, R: CandidType> Method<A, R> {
+    /// The Candid type of this method.
+    pub fn signature(&self, container: &mut TypeContainer) -> Type {
+        let args = A::types(container);
+        let modes = if self.mode == Mode::Query { vec![FuncMode::Query] } else { Vec::new() };
+        TypeInner::Func(Function { modes, args, rets: vec![container.add::<R>()] }).into()
+    }
+}
+
+macro_rules! methods {
+    ($($(#[$doc:meta])* $constant:ident = $mode:ident $name:literal: $args:ty => $reply:ty;)*) => {
+        $($(#[$doc])* pub const $constant: Method<$args, Answer<$reply>> = Method::new($name, Mode::$mode);)*
+
+        /// Name and mode of every method.
+        pub const ALL: &[(&str, Mode)] = &[$(($name, Mode::$mode)),*];
+
+        /// The Candid type of the whole service, with its init argument.
+        pub fn service(container: &mut TypeContainer) -> Type {
+            let mut methods = vec![$(($name.to_owned(), $constant.signature(container))),*];
+            methods.sort_by(|a, b| a.0.cmp(&b.0));
+            let init = vec![container.add::<Option<InitArg>>()];
+            TypeInner::Class(init, TypeInner::Service(methods).into()).into()
+        }
+    };
+}
+
+methods! {
+    /// Writes a value.
+    KV_PUT = Update "kv_put": (String, String, Option<WriteOptions>) => Written;
+    /// Reads a value.
+    KV_GET = Query "kv_get": (String,) => Option<String>;
+    /// Reads many values.
+    KV_GET_MANY = Query "kv_get_many": (Vec<String>,) => Values;
+    /// Sets or removes a key's note.
+    KV_SET_NOTE = Update "kv_set_note": (String, Option<String>, Option<WriteOptions>) => ();
+    /// Reads a key's note.
+    KV_GET_NOTE = Query "kv_get_note": (String,) => Option<String>;
+    /// Counts the keys.
+    KV_COUNT = Query "kv_count": () => u64;
+    /// Versions, sizes and limits.
+    DB_META = Query "db_meta": () => Meta;
+    /// Checks the structure of the database.
+    DB_INTEGRITY_CHECK = Query "db_integrity_check": () => IntegrityReport;
+    /// The digest of the image.
+    DB_CHECKSUM = Query "db_checksum": () => Checksum;
+    /// Answers an error that names `db_refresh_checksum_chunk`.
+    DB_REFRESH_CHECKSUM = Update "db_refresh_checksum": () => Checksum;
+    /// Goes on with the scan of the image.
+    DB_REFRESH_CHECKSUM_CHUNK = Update "db_refresh_checksum_chunk": (Option<u64>,) => ScanProgress;
+}
