@@ -1,0 +1,149 @@
+//! The cases: what is called, in which state of the canister.
+//!
+//! All calls are made by the controller and replicated, queries too: a query method that is called as an update is
+//! charged like one, save for dirty heap pages. A case is the median, by instructions, of calls with keys that are
+//! spread over the key range, so that neither a lucky place in a page nor a split decides.
+
+use candid::Principal;
+use icsql_replica::{CanisterSettings, Config, Cost, InstallMode, Replica};
+
+use crate::data::{self, SAMPLES, sample_row};
+use crate::results::Measurement;
+use crate::subject::Subject;
+
+const KEYS_MANY: u32 = 100;
+
+/// More than any run of the cases spends.
+const CYCLES: u128 = 1_000_000_000_000_000_000;
+
+/// A canister with the data in it.
+struct Bench<'a> {
+    subject: &'a Subject,
+    wasm: &'a [u8],
+    replica: Replica,
+    canister: Principal,
+    controller: Principal,
+    /// How often each row was put after the first time; the revision tells the value stored.
+    revisions: Vec<u32>,
+}
+
+/// Loads the data into a new canister and measures every case.
+pub fn run(subject: &Subject, wasm: &[u8], rows: u32) -> Result<Vec<Measurement>, String> {
+    let mut bench = Bench::new(subject, wasm, rows)?;
+    let cases: [(&str, fn(&mut Bench, u32) -> Result<Cost, String>); 7] = [
+        ("kv_get", |bench, sample| bench.get(sample_row(bench.rows(), sample))),
+        ("kv_get_many_100", Bench::get_many),
+        ("kv_get_after_put", |bench, sample| {
+            bench.put(sample_row(bench.rows(), sample))?;
+            bench.get(sample_row(bench.rows(), (sample + SAMPLES / 2) % SAMPLES))
+        }),
+        ("kv_put_existing", |bench, sample| bench.put(sample_row(bench.rows(), sample))),
+        ("kv_get_after_upgrade", |bench, sample| {
+            bench.upgrade()?;
+            bench.get(sample_row(bench.rows(), sample))
+        }),
+        ("kv_put_after_upgrade", |bench, sample| {
+            bench.upgrade()?;
+            bench.put(sample_row(bench.rows(), sample))
+        }),
+        ("kv_put_new", |bench, _| bench.put(bench.rows())),
+    ];
+    let mut measured = Vec::new();
+    for (case, measure) in cases {
+        let mut samples = Vec::new();
+        for sample in 0..SAMPLES {
+            samples.push(measure(&mut bench, sample).map_err(|error| format!("{case}, {rows} rows: {error}"))?);
+        }
+        samples.sort_by_key(|cost| cost.instructions);
+        let median = &samples[samples.len() / 2];
+        measured.push(Measurement {
+            case: case.to_string(),
+            subject: subject.name.to_string(),
+            rows,
+            instructions: median.instructions,
+            heap_pages: median.heap_pages,
+            stable_pages: median.stable_pages,
+            stable_bytes_read: median.stable_bytes_read,
+            stable_bytes_written: median.stable_bytes_written,
+        });
+    }
+    Ok(measured)
+}
+
+impl<'a> Bench<'a> {
+    fn new(subject: &'a Subject, wasm: &'a [u8], rows: u32) -> Result<Self, String> {
+        let mut replica = Replica::new(Config::default());
+        let controller = Principal::self_authenticating(b"the controller of every subject");
+        let canister = replica.create_canister(CanisterSettings {
+            controllers: vec![controller],
+            cycles: CYCLES,
+            ..CanisterSettings::default()
+        });
+        let mut bench = Bench { subject, wasm, replica, canister, controller, revisions: Vec::new() };
+        bench.install(InstallMode::Install)?;
+        for row in 0..rows {
+            bench.put(row).map_err(|error| format!("loading row {row}: {error}"))?;
+        }
+        Ok(bench)
+    }
+
+    fn install(&mut self, mode: InstallMode) -> Result<(), String> {
+        let no_argument = candid::Encode!().expect("nothing can be encoded");
+        let outcome = self.replica.install(self.canister, mode, self.wasm, &no_argument, self.controller);
+        outcome.result.map(drop).map_err(|reject| format!("{mode:?}: {reject}"))
+    }
+
+    fn call(&mut self, method: &str, argument: &[u8]) -> Result<(Vec<u8>, Cost), String> {
+        let outcome = self.replica.update(self.canister, self.controller, method, argument);
+        let reply = outcome.result.map_err(|reject| format!("{method}: {reject}"))?;
+        Ok((reply, outcome.cost))
+    }
+
+    /// Puts a value that differs from the stored one; a row that is not stored yet must be the next one.
+    fn put(&mut self, row: u32) -> Result<Cost, String> {
+        let index = row as usize;
+        if index == self.revisions.len() {
+            self.revisions.push(0);
+        } else {
+            self.revisions[index] += 1;
+        }
+        let argument = Subject::put_argument(&data::key(row), &self.value(row));
+        let (reply, cost) = self.call("kv_put", &argument)?;
+        Subject::check_put(&reply).map_err(|error| format!("kv_put: {error}"))?;
+        Ok(cost)
+    }
+
+    fn get(&mut self, row: u32) -> Result<Cost, String> {
+        let (reply, cost) = self.call("kv_get", &Subject::get_argument(&data::key(row)))?;
+        let value = Subject::decode_get(&reply).map_err(|error| format!("kv_get: {error}"))?;
+        if value != Some(self.value(row)) {
+            return Err(format!("kv_get of row {row} answered {value:?}"));
+        }
+        Ok(cost)
+    }
+
+    /// Gets keys that are spread over the key range.
+    fn get_many(&mut self, sample: u32) -> Result<Cost, String> {
+        let step = self.rows() / KEYS_MANY;
+        let rows: Vec<u32> = (0..KEYS_MANY).map(|i| i * step + sample % step).collect();
+        let keys: Vec<String> = rows.iter().map(|&row| data::key(row)).collect();
+        let (reply, cost) = self.call("kv_get_many", &Subject::get_many_argument(&keys))?;
+        let values = self.subject.decode_get_many(&reply).map_err(|error| format!("kv_get_many: {error}"))?;
+        if !values.iter().eq(rows.iter().map(|&row| Some(self.value(row))).collect::<Vec<_>>().iter()) {
+            return Err("kv_get_many answered other values".to_string());
+        }
+        Ok(cost)
+    }
+
+    fn upgrade(&mut self) -> Result<(), String> {
+        self.install(InstallMode::UPGRADE)
+    }
+
+    fn rows(&self) -> u32 {
+        self.revisions.len() as u32
+    }
+
+    fn value(&self, row: u32) -> String {
+        data::value(row, self.revisions[row as usize])
+    }
+}

@@ -1,0 +1,115 @@
+//! The canisters that are compared: where their Wasm is and in which shape they answer.
+
+use std::path::{Path, PathBuf};
+
+use candid::{CandidType, Decode, Deserialize, Encode, Reserved};
+
+/// A canister with the methods `kv_put`, `kv_get` and `kv_get_many`. All take the same arguments.
+pub struct Subject {
+    /// Its name in the results.
+    pub name: &'static str,
+    wasm: PathBuf,
+    /// The command that builds it, for the message that it is missing.
+    built_by: &'static str,
+    many_reply: ManyReply,
+}
+
+/// The `Ok` of `kv_get_many`.
+enum ManyReply {
+    /// `vec opt text`
+    Values,
+    /// `record { values : vec opt text; next : opt nat32 }`
+    Page,
+}
+
+#[derive(CandidType, Deserialize)]
+struct Page {
+    values: Vec<Option<String>>,
+    next: Option<u32>,
+}
+
+/// The subjects in the order of the table.
+pub fn all(root: &Path) -> Vec<Subject> {
+    const FIXTURES: &str =
+        "cargo build --release --target wasm32-unknown-unknown --manifest-path tests/canisters/Cargo.toml --locked";
+    let fixtures = root.join("tests/canisters/target/wasm32-unknown-unknown/release");
+    vec![
+        Subject {
+            name: "icsql",
+            wasm: root.join("target/icsql.wasm"),
+            built_by: "scripts/build",
+            many_reply: ManyReply::Page,
+        },
+        Subject {
+            name: "ic-sqlite-vfs",
+            wasm: fixtures.join("sqlite_vfs_canister.wasm"),
+            built_by: FIXTURES,
+            many_reply: ManyReply::Values,
+        },
+        Subject {
+            name: "btreemap",
+            wasm: fixtures.join("btreemap_canister.wasm"),
+            built_by: FIXTURES,
+            many_reply: ManyReply::Values,
+        },
+    ]
+}
+
+impl Subject {
+    /// Reads the Wasm.
+    pub fn load(&self) -> Result<Vec<u8>, String> {
+        read_built(self.name, &self.wasm, self.built_by)
+    }
+
+    /// The argument of `kv_put`. icsql's trailing `opt WriteOptions` is left out, so that all get the same bytes.
+    pub fn put_argument(key: &str, value: &str) -> Vec<u8> {
+        Encode!(&key, &value).expect("texts can be encoded")
+    }
+
+    /// The argument of `kv_get`.
+    pub fn get_argument(key: &str) -> Vec<u8> {
+        Encode!(&key).expect("a text can be encoded")
+    }
+
+    /// The argument of `kv_get_many`.
+    pub fn get_many_argument(keys: &[String]) -> Vec<u8> {
+        Encode!(&keys).expect("texts can be encoded")
+    }
+
+    /// Checks that the put was carried out.
+    pub fn check_put(reply: &[u8]) -> Result<(), String> {
+        ok(Decode!(reply, Result<Reserved, Reserved>)).map(drop)
+    }
+
+    /// The value that `kv_get` answered.
+    pub fn decode_get(reply: &[u8]) -> Result<Option<String>, String> {
+        ok(Decode!(reply, Result<Option<String>, Reserved>))
+    }
+
+    /// The values that `kv_get_many` answered; an error unless it answered all of them.
+    pub fn decode_get_many(&self, reply: &[u8]) -> Result<Vec<Option<String>>, String> {
+        match self.many_reply {
+            ManyReply::Values => ok(Decode!(reply, Result<Vec<Option<String>>, Reserved>)),
+            ManyReply::Page => {
+                let page = ok(Decode!(reply, Result<Page, Reserved>))?;
+                match page.next {
+                    None => Ok(page.values),
+                    Some(next) => Err(format!("stopped at key {next}")),
+                }
+            }
+        }
+    }
+}
+
+/// Reads a file that a command makes, and names the command if it is not there.
+pub(crate) fn read_built(what: &str, path: &Path, built_by: &str) -> Result<Vec<u8>, String> {
+    std::fs::read(path).map_err(|error| format!("{what}: {}: {error}. Build it with `{built_by}`.", path.display()))
+}
+
+fn ok<T>(decoded: Result<Result<T, Reserved>, candid::Error>) -> Result<T, String> {
+    match decoded {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(Reserved)) => Err("the canister answered an error".to_string()),
+        Err(error) => Err(format!("the reply has another shape: {error}")),
+    }
+}

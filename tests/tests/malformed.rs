@@ -1,0 +1,157 @@
+//! Arguments that are no Candid, or Candid of other types, are answered with an error; what Candid lets a client leave
+//! out or add is accepted.
+
+use candid::{CandidType, Decode, Reserved};
+use icsql_tests::{Icsql, controller, encode};
+use icsql_types::method::{ALL, DB_CHECKSUM, Mode};
+use icsql_types::{Answer, Error, Written};
+
+/// Unsigned LEB128.
+fn leb128(mut n: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    loop {
+        let byte = (n & 0x7f) as u8;
+        n >>= 7;
+        if n == 0 {
+            bytes.push(byte);
+            return bytes;
+        }
+        bytes.push(byte | 0x80);
+    }
+}
+
+fn didl(parts: &[&[u8]]) -> Vec<u8> {
+    [b"DIDL".as_slice(), &parts.concat()].concat()
+}
+
+/// Bytes that are wrong for every method that takes a text, a list of texts, or an optional number.
+fn malformed() -> Vec<(&'static str, Vec<u8>)> {
+    let nested_opts: Vec<u8> = (1..=1_000_u64).flat_map(|next| [vec![0x6e], leb128(next % 1_000)].concat()).collect();
+    let wide_record: Vec<u8> = [leb128(1), vec![0x6c], leb128(100_000)]
+        .into_iter()
+        .chain((0..100_000_u64).map(|field| [leb128(field), vec![0x7f]].concat()))
+        .flatten()
+        .collect();
+    vec![
+        ("magic only", b"DIDL".to_vec()),
+        ("another magic", b"DIDX\x00\x01\x71\x01k".to_vec()),
+        ("a cut magic", b"DI".to_vec()),
+        ("JSON", br#"{"key":"value"}"#.to_vec()),
+        ("no argument count", didl(&[&[0]])),
+        ("argument count, no types", didl(&[&[0, 1]])),
+        ("a cut text", didl(&[&[0, 1, 0x71, 5], b"abc"])),
+        ("a text of 2^32-1 bytes", didl(&[&[0, 1, 0x71], &leb128(u32::MAX.into())])),
+        ("a text of 2^63 bytes", didl(&[&[0, 1, 0x71], &leb128(1 << 63)])),
+        ("a length that overflows 64 bits", didl(&[&[0, 1, 0x71], &[0xff; 10], &[0x7f]])),
+        ("a length that never ends", didl(&[&[0, 1, 0x71], &[0x80; 1_000]])),
+        ("text that is no UTF-8", didl(&[&[0, 1, 0x71, 2, 0xff, 0xfe]])),
+        ("a surrogate", didl(&[&[0, 1, 0x71, 3, 0xed, 0xa0, 0x80]])),
+        ("bytes after the arguments", didl(&[&[0, 1, 0x71, 1], b"kxxxx"])),
+        ("a table of 2^32-1 types", didl(&[&leb128(u32::MAX.into()), &[0]])),
+        ("2^32-1 arguments", didl(&[&[0], &leb128(u32::MAX.into())])),
+        ("a type that is not in the table", didl(&[&[0, 1, 5, 0]])),
+        ("an unknown primitive type", didl(&[&[0, 1, 0x40]])),
+        ("a list of 2^31 nulls", didl(&[&[1, 0x6d, 0x7f, 1, 0], &leb128(1 << 31)])),
+        ("a list of 2^31 empty records", didl(&[&[2, 0x6d, 1, 0x6c, 0, 1, 0], &leb128(1 << 31)])),
+        ("a record of 100,000 fields", didl(&[&wide_record, &[1, 0]])),
+        ("a type that is an option of itself, 1,000 long", didl(&[&leb128(1_000), &nested_opts, &[1, 0], &[1; 5_000]])),
+        ("a record that holds itself", didl(&[&[1, 0x6c, 1, 0, 0, 1, 0]])),
+        ("a principal", didl(&[&[0, 1, 0x68, 1, 1, 4]])),
+        ("a boolean that is neither", didl(&[&[0, 1, 0x7e, 2]])),
+    ]
+}
+
+/// Methods that take an argument; what the others do with one is up to them, short of a trap.
+fn takes_argument(method: &str) -> bool {
+    method.starts_with("kv_") && method != "kv_count"
+}
+
+#[test]
+fn malformed_arguments_are_answered_with_an_error() {
+    let icsql = Icsql::deploy();
+    icsql.put("k", "value");
+    let before = icsql.ok(&DB_CHECKSUM, ());
+    for (method, mode) in ALL {
+        for (what, argument) in malformed() {
+            let outcome = match mode {
+                Mode::Query => icsql.pic.query_call(icsql.id, controller(), method, argument),
+                Mode::Update => icsql.pic.update_call(icsql.id, controller(), method, argument),
+            };
+            let reply = outcome.unwrap_or_else(|reject| panic!("{method}, {what}: {reject}"));
+            let answer = Decode!(&reply, Result<Reserved, Error>);
+            let answer = answer.unwrap_or_else(|error| panic!("{method}, {what}: answered another type: {error}"));
+            if takes_argument(method) {
+                let refused = matches!(answer, Err(Error::InvalidArgument { .. } | Error::TooLarge { .. }));
+                assert!(refused, "{method}, {what}: {:?}", answer.map(drop));
+            }
+        }
+    }
+    assert_eq!(icsql.ok(&DB_CHECKSUM, ()), before);
+    assert_eq!(icsql.get("k").as_deref(), Some("value"));
+}
+
+#[test]
+fn every_prefix_of_a_put_is_refused() {
+    let icsql = Icsql::deploy();
+    let whole = encode(("key", "value", None::<()>));
+    let before = icsql.ok(&DB_CHECKSUM, ());
+    for end in 0..whole.len() {
+        let reply = icsql.pic.update_call(icsql.id, controller(), "kv_put", whole[..end].to_vec());
+        let reply = reply.unwrap_or_else(|reject| panic!("the first {end} bytes: {reject}"));
+        let answer = Decode!(&reply, Answer<Written>).unwrap();
+        assert!(matches!(answer, Err(Error::InvalidArgument { .. })), "the first {end} bytes: {answer:?}");
+    }
+    assert_eq!(icsql.ok(&DB_CHECKSUM, ()), before);
+}
+
+#[test]
+fn a_put_may_leave_options_out_or_bring_some_of_the_future() {
+    #[derive(CandidType)]
+    struct Empty {}
+    #[derive(CandidType)]
+    struct Future {
+        colour: String,
+        numbers: Vec<u64>,
+    }
+    let future = || Future { colour: "blue".to_string(), numbers: vec![1, 2, 3] };
+    let icsql = Icsql::deploy();
+    let forms = [
+        encode(("key", "0")),
+        encode(("key", "1", None::<Empty>)),
+        encode(("key", "2", Some(Empty {}))),
+        encode(("key", "3", ())),
+        encode(("key", "4", None::<Future>)),
+        encode(("key", "5", Some(future()))),
+        encode(("key", "6", future())),
+        encode(("key", "7", Some(Empty {}), "an argument of the future")),
+        // An option of another type reads as none.
+        encode(("key", "8", Some(42_u64))),
+    ];
+    for (i, form) in forms.into_iter().enumerate() {
+        let reply = icsql.pic.update_call(icsql.id, controller(), "kv_put", form).unwrap();
+        let answer = Decode!(&reply, Answer<Written>).unwrap();
+        assert!(answer.is_ok(), "form {i}: {answer:?}");
+        assert_eq!(icsql.get("key"), Some(i.to_string()));
+    }
+}
+
+#[test]
+fn arguments_of_other_types_are_refused() {
+    let icsql = Icsql::deploy();
+    let before = icsql.ok(&DB_CHECKSUM, ());
+    let wrong = [
+        encode((1_u64, "value")),
+        encode(("key", 1_u64)),
+        encode(("key",)),
+        encode(()),
+        encode((Some("key"), "value")),
+        encode((vec!["key"], "value")),
+        encode((b"key".as_slice(), "value")),
+    ];
+    for (i, argument) in wrong.into_iter().enumerate() {
+        let reply = icsql.pic.update_call(icsql.id, controller(), "kv_put", argument).unwrap();
+        let answer = Decode!(&reply, Answer<Written>).unwrap();
+        assert!(matches!(answer, Err(Error::InvalidArgument { .. })), "form {i}: {answer:?}");
+    }
+    assert_eq!(icsql.ok(&DB_CHECKSUM, ()), before);
+}

@@ -1,0 +1,153 @@
+//! A message that is stopped anywhere leaves everything as it was before or as it is after, and the next call works.
+//!
+//! These run in process: the PocketIC protocol has no faults.
+
+use candid::{Decode, Principal};
+use icsql_replica::{CanisterSettings, Config, Fault, InstallMode, Outcome, Replica};
+use icsql_tests::{encode, icsql_wasm};
+use icsql_types::{Answer, Checksum, ScanProgress, Written};
+
+struct Canister {
+    replica: Replica,
+    id: Principal,
+    controller: Principal,
+}
+
+impl Canister {
+    fn deploy() -> Self {
+        let controller = Principal::anonymous();
+        let mut replica = Replica::new(Config::default());
+        let id = replica.create_canister(CanisterSettings::default());
+        replica.install(id, InstallMode::Install, &icsql_wasm(), &[], controller).reply();
+        Self { replica, id, controller }
+    }
+
+    fn put_outcome(&mut self, key: &str, value: &str) -> Outcome {
+        self.replica.update(self.id, self.controller, "kv_put", &encode((key, value)))
+    }
+
+    fn put(&mut self, key: &str, value: &str) -> u64 {
+        Decode!(&self.put_outcome(key, value).reply(), Answer<Written>).unwrap().unwrap().version
+    }
+
+    fn get(&mut self, key: &str) -> Option<String> {
+        let reply = self.replica.query(self.id, self.controller, "kv_get", &encode((key,))).reply();
+        Decode!(&reply, Answer<Option<String>>).unwrap().unwrap()
+    }
+
+    fn checksum(&mut self) -> Checksum {
+        let reply = self.replica.query(self.id, self.controller, "db_checksum", &encode(())).reply();
+        Decode!(&reply, Answer<Checksum>).unwrap().unwrap()
+    }
+
+    fn stable_memory(&self) -> Vec<u8> {
+        self.replica.stable_memory(self.id).unwrap()
+    }
+
+    fn expect_clean_scan(&mut self) {
+        let argument = encode((Some(64_u64 << 20),));
+        let reply = self.replica.update(self.id, self.controller, "db_refresh_checksum_chunk", &argument).reply();
+        let scan = Decode!(&reply, Answer<ScanProgress>).unwrap().unwrap();
+        assert_eq!((scan.complete, scan.damaged_total, scan.digest_matches), (true, 0, Some(true)), "{scan:?}");
+    }
+}
+
+/// A value that needs overflow pages, so that the commit writes several pages and grows the image.
+fn long(revision: u64) -> String {
+    format!("{revision:08}").repeat(3_000)
+}
+
+/// Runs a put under each fault until one is not met any more; answers how many were.
+fn put_under(canister: &mut Canister, key: &str, fault: impl Fn(u64) -> Fault) -> u64 {
+    for n in 1.. {
+        let before = (canister.get(key), canister.checksum(), canister.stable_memory());
+        let value = long(before.1.transaction + 1);
+        canister.replica.set_fault(fault(n));
+        let outcome = canister.put_outcome(key, &value);
+        match outcome.result.map(|reply| Decode!(&reply, Answer<Written>).unwrap()) {
+            Ok(Ok(written)) => {
+                assert_eq!(canister.get(key).as_ref(), Some(&value));
+                assert_eq!(canister.checksum().transaction, written.version);
+                canister.expect_clean_scan();
+                return n - 1;
+            }
+            // A trap or an error of the canister's own: nothing has changed.
+            Ok(Err(_)) | Err(_) => {
+                assert_eq!(canister.get(key), before.0, "fault {n}");
+                assert_eq!(canister.checksum(), before.1, "fault {n}");
+                assert!(canister.stable_memory() == before.2, "fault {n}: stable memory has changed");
+            }
+        }
+    }
+    unreachable!("the loop ends at the first put that succeeds")
+}
+
+#[test]
+fn a_put_that_is_stopped_after_any_number_of_instructions() {
+    let mut canister = Canister::deploy();
+    for row in 0..200 {
+        canister.put(&format!("key-{row:06}"), "value");
+    }
+    // Steps of about 1 % of the put, so that every phase is met.
+    let cost = canister.put_outcome("key-000100", &long(0)).cost.instructions;
+    let met = put_under(&mut canister, "key-000100", |n| Fault {
+        trap_after_instructions: Some(n * cost / 100),
+        ..Fault::default()
+    });
+    assert!((50..=150).contains(&met), "{met} puts were stopped");
+    assert_eq!(canister.get("key-000099").as_deref(), Some("value"));
+}
+
+#[test]
+fn a_put_whose_nth_stable_write_traps() {
+    let mut canister = Canister::deploy();
+    canister.put("key", "value");
+    let met = put_under(&mut canister, "key", |n| Fault { fail_stable_write: Some(n), ..Fault::default() });
+    assert!(met >= 3, "only {met} stable writes: a page, its hash and the superblock at least");
+}
+
+#[test]
+fn a_put_whose_stable_memory_cannot_grow() {
+    let mut canister = Canister::deploy();
+    canister.put("key", "value");
+    // Put until the first growth is due, then refuse it.
+    let mut refused = false;
+    for row in 0..2_000 {
+        let key = format!("key-{row:06}");
+        let before = (canister.checksum(), canister.stable_memory());
+        canister.replica.set_fault(Fault { fail_stable_grow: Some(1), ..Fault::default() });
+        let outcome = canister.put_outcome(&key, &long(row));
+        let answer = Decode!(&outcome.reply(), Answer<Written>).expect("a growth that fails is no trap");
+        canister.replica.clear_fault();
+        if let Err(error) = answer {
+            assert!(matches!(error, icsql_types::Error::StorageFull { .. }), "{error:?}");
+            assert_eq!(canister.checksum(), before.0);
+            assert!(canister.stable_memory() == before.1, "stable memory has changed");
+            assert_eq!(canister.get(&key), None);
+            assert_eq!(canister.get("key").as_deref(), Some("value"));
+            canister.put(&key, &long(row));
+            canister.expect_clean_scan();
+            refused = true;
+            break;
+        }
+    }
+    assert!(refused, "48 MB were stored and nothing had to grow");
+}
+
+/// An upgrade that is stopped leaves the old code running on the old data.
+#[test]
+fn an_upgrade_that_is_stopped() {
+    let mut canister = Canister::deploy();
+    canister.put("key", "value");
+    let wasm = icsql_wasm();
+    let before = canister.stable_memory();
+    canister.replica.set_fault(Fault { trap_after_instructions: Some(20_000), ..Fault::default() });
+    let outcome = canister.replica.install(canister.id, InstallMode::UPGRADE, &wasm, &[], canister.controller);
+    assert!(outcome.result.is_err(), "the upgrade took fewer than 20,000 instructions");
+    assert!(canister.stable_memory() == before);
+    assert_eq!(canister.get("key").as_deref(), Some("value"));
+    canister.replica.install(canister.id, InstallMode::UPGRADE, &wasm, &[], canister.controller).reply();
+    assert_eq!(canister.get("key").as_deref(), Some("value"));
+    canister.put("key", "another");
+    canister.expect_clean_scan();
+}
