@@ -181,6 +181,7 @@ impl Database {
         };
         database.check_image()?;
         database.warm()?;
+        database.inner.schema_cookie.set(database.inner.connection.schema_cookie());
         Ok(database)
     }
 
