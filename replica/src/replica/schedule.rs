@@ -4,7 +4,9 @@ use super::canister::{CallContext, CallResult, Callback, Canister, Effect, Execu
 use super::{CanisterSettings, IngressId, Replica, not_found};
 use crate::cycles;
 use crate::runtime::{Context, Entry, OutgoingCall, Trap};
-use crate::types::{Cost, ErrorCode, INGRESS_BYTES_MAX, MessageCost, Outcome, Reject, Status};
+use crate::types::{
+    Cost, ErrorCode, INGRESS_BYTES_MAX, INSPECT_INSTRUCTIONS_MAX, MessageCost, Outcome, Reject, Status,
+};
 use crate::wasm::MethodKind;
 use candid::Principal;
 
@@ -80,7 +82,7 @@ impl Replica {
 
     /// Asks the canister whether it takes the message, if it wants to be asked.
     fn inspect(&mut self, callee: Principal, caller: Principal, method: &str, argument: &[u8]) -> Result<(), Reject> {
-        let limit = self.shared.config.query_instructions_max;
+        let limit = INSPECT_INSTRUCTIONS_MAX;
         let canister = self.canisters.get_mut(&callee).ok_or_else(|| not_found(&callee))?;
         canister.check_running()?;
         let module = canister.module()?;

@@ -75,12 +75,12 @@ pub(super) fn link(linker: &mut Linker<Host>) -> Result<(), ModuleError> {
         pending(&mut c)?;
         let message = c.message()?;
         let Some(call) = message.pending_call.take() else { return Ok(0) };
-        let fee = if message.context.replicated() {
-            cycles::call(call.method.len() as u64, call.argument.len() as u64)
-        } else {
-            0
+        let (method, argument) = (call.method.len() as u64, call.argument.len() as u64);
+        let (needed, fee) = match message.context.replicated() {
+            true => (cycles::call(method, argument), cycles::transmission(method + argument)),
+            false => (0, 0),
         };
-        if message.calls.len() >= message.calls_left || message.balance < fee {
+        if message.calls.len() >= message.calls_left || message.balance < needed {
             // The cycles return to the balance, as if the call had not been made.
             message.balance = message.balance.saturating_add(call.cycles);
             return Ok(2);

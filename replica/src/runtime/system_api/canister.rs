@@ -8,6 +8,8 @@ use candid::Principal;
 
 /// Most bytes of log that one message may write.
 const LOG_BYTES_MAX: usize = 4_096;
+/// Bytes of a trap's message that are kept.
+const TRAP_BYTES_MAX: u32 = 16 * 1024;
 /// Bytes of certified data.
 const CERTIFIED_DATA_BYTES_MAX: u32 = 32;
 
@@ -73,7 +75,7 @@ pub(super) fn link(linker: &mut Linker<Host>) -> Result<(), ModuleError> {
     ic0!(linker, trap, ANYWHERE, |c, start: u32, length: u32| -> () {
         let kept = log_room(&mut c, length)?;
         c.charge(kept * c.per_byte.saturating_sub(1) + u64::from(length))?;
-        let text = c.read(start, length)?;
+        let text = c.read(start, length.min(TRAP_BYTES_MAX))?;
         Err(Trap::Explicit(String::from_utf8_lossy(&text).into_owned()))
     });
     variable_functions(linker)

@@ -19,7 +19,7 @@ macro_rules! ic0 {
     }};
 }
 
-/// `<name>_size` and `<name>_copy` over bytes that `$take` moves out of the message and `$put` back in.
+/// The pair `<name>_size` and `<name>_copy` over bytes that `$value` finds in the message.
 macro_rules! bytes {
     ($linker:ident, $size:ident, $copy:ident, $allowed:expr, |$m:ident| $value:expr) => {
         ic0!($linker, $size, $allowed, |c| -> u32 {
