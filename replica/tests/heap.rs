@@ -61,8 +61,11 @@ impl Random {
     }
 }
 
+/// What an operation does to the model.
+type Change = Box<dyn Fn(&mut [u8])>;
+
 /// An operation for the canister, and what it does to the model.
-fn operation(random: &mut Random, argument: &mut Vec<u8>, apply: &mut Vec<Box<dyn Fn(&mut [u8])>>) {
+fn operation(random: &mut Random, argument: &mut Vec<u8>, apply: &mut Vec<Change>) {
     let kind = random.below(10) as u32;
     // Mostly near a page's border; few pages, so that operations meet.
     let border = (1 + random.below(12)) as usize * PAGE;
