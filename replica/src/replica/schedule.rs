@@ -1,12 +1,19 @@
 //! Calls from outside, calls between canisters, their answers.
 
 use super::canister::{CallContext, CallResult, Callback, Canister, Effect, Executed, Origin};
-use super::{CanisterSettings, IDLE_ROUNDS_MAX, IngressId, Replica, not_found};
+use super::{CanisterSettings, IngressId, Replica, not_found};
 use crate::cycles;
 use crate::runtime::{Context, Entry, OutgoingCall, Trap};
-use crate::types::{Cost, ErrorCode, INGRESS_BYTES_MAX, MessageCost, Outcome, Reject, Status};
+use crate::types::{
+    Cost, ErrorCode, INGRESS_BYTES_MAX, INSPECT_INSTRUCTIONS_MAX, MessageCost, Outcome, Reject, Status,
+};
 use crate::wasm::MethodKind;
 use candid::Principal;
+
+/// Rounds after which a call counts as not answered.
+const ROUNDS_MAX: u32 = 100;
+/// Messages of one round; what is left waits for the next.
+const ROUND_MESSAGES_MAX: usize = 1_000;
 
 /// A message that waits for its turn.
 pub(super) enum Job {
@@ -43,9 +50,7 @@ impl Replica {
         method: &str,
         argument: Vec<u8>,
     ) -> Result<IngressId, Reject> {
-        if self.answers.is_empty() {
-            self.begin();
-        }
+        self.begin();
         if argument.len() > INGRESS_BYTES_MAX {
             return Err(Reject::new(
                 ErrorCode::CanisterRejectedMessage,
@@ -77,7 +82,7 @@ impl Replica {
 
     /// Asks the canister whether it takes the message, if it wants to be asked.
     fn inspect(&mut self, callee: Principal, caller: Principal, method: &str, argument: &[u8]) -> Result<(), Reject> {
-        let limit = self.shared.config.query_instructions_max;
+        let limit = INSPECT_INSTRUCTIONS_MAX;
         let canister = self.canisters.get_mut(&callee).ok_or_else(|| not_found(&callee))?;
         canister.check_running()?;
         let module = canister.module()?;
@@ -97,32 +102,42 @@ impl Replica {
         }
     }
 
+    /// Runs rounds until the message is answered, and what is left of the last round.
     pub(super) fn await_ingress(&mut self, ingress: IngressId) -> Outcome {
-        let mut idle = 0;
-        loop {
-            if let Some(outcome) = self.answer(ingress) {
+        if let Some(outcome) = self.answer(ingress) {
+            return outcome;
+        }
+        for _ in 0..ROUNDS_MAX {
+            if let Some(outcome) = self.round(false, Some(ingress)) {
                 return outcome;
             }
-            match self.queue.pop_front() {
-                Some(job) => self.run(job),
-                None if idle < IDLE_ROUNDS_MAX => {
-                    idle += 1;
-                    self.shared.time += 1;
-                    self.queue_tasks(false);
-                }
-                None => {
-                    return Outcome::rejected(Reject::new(
-                        ErrorCode::StopCanisterRequestTimeout,
-                        format!("the call was not answered within {IDLE_ROUNDS_MAX} rounds"),
-                    ));
-                }
-            }
         }
+        Outcome::rejected(Reject::new(
+            ErrorCode::IngressMessageTimeout,
+            format!("the call was not answered within {ROUNDS_MAX} rounds"),
+        ))
     }
 
-    /// Queues the timers that are due, and heartbeats.
+    /// One round: timers and heartbeats first, then all messages that wait and those that they cause. Gives the
+    /// answer of `ingress` as soon as it is known, and still ends the round.
+    pub(super) fn round(&mut self, heartbeats: bool, ingress: Option<IngressId>) -> Option<Outcome> {
+        self.shared.time += 1;
+        self.queue_tasks(heartbeats);
+        let mut outcome = None;
+        for _ in 0..ROUND_MESSAGES_MAX {
+            let Some(job) = self.queue.pop_front() else { break };
+            self.run(job);
+            if outcome.is_none() {
+                outcome = ingress.and_then(|i| self.answer(i));
+            }
+        }
+        outcome
+    }
+
+    /// Puts the timers that are due, and heartbeats, before all messages.
     pub(super) fn queue_tasks(&mut self, heartbeats: bool) {
         let now = self.shared.time;
+        let mut tasks = Vec::new();
         for (id, canister) in &mut self.canisters {
             let Some(installed) = canister.installed.as_ref().filter(|_| canister.status == Status::Running) else {
                 continue;
@@ -131,13 +146,14 @@ impl Replica {
             if canister.global_timer != 0 && canister.global_timer <= now {
                 canister.global_timer = 0;
                 if metadata.exports("canister_global_timer") {
-                    self.queue.push_back(Job::Task { canister: *id, export: "canister_global_timer" });
+                    tasks.push(Job::Task { canister: *id, export: "canister_global_timer" });
                 }
             }
             if heartbeats && metadata.exports("canister_heartbeat") {
-                self.queue.push_back(Job::Task { canister: *id, export: "canister_heartbeat" });
+                tasks.push(Job::Task { canister: *id, export: "canister_heartbeat" });
             }
         }
+        tasks.into_iter().rev().for_each(|task| self.queue.push_front(task));
     }
 
     pub(super) fn run(&mut self, job: Job) {
@@ -154,36 +170,18 @@ impl Replica {
         if request.callee == Principal::management_canister() {
             return self.run_management(request);
         }
-        if let Err((request, reject)) = self.try_request(request) {
-            self.respond(request.origin, Err(reject), request.cycles);
-        }
-    }
-
-    /// Runs the method; gives the request back with the reason when nothing was run.
-    fn try_request(&mut self, request: Request) -> Result<(), (Request, Reject)> {
         let limit = self.shared.config.update_instructions_max;
         let callee = request.callee;
-        let Some(canister) = self.canisters.get_mut(&callee) else {
-            return Err((request, not_found(&callee)));
-        };
-        let checked = canister.check_running().and_then(|()| {
-            let module = canister.module()?;
-            let kind = match module.metadata.methods.get(&request.method) {
-                Some(MethodKind::CompositeQuery) => {
-                    return Err(Reject::new(
-                        ErrorCode::CompositeQueryCalledInReplicatedMode,
-                        "Composite query cannot be called in replicated mode",
-                    ));
-                }
-                Some(kind) => *kind,
-                None => return Err(no_method(&callee, "update", &request.method)),
-            };
+        let found = self.canisters.get_mut(&callee).ok_or_else(|| not_found(&callee));
+        let checked = found.and_then(|canister| {
+            canister.check_running()?;
+            let kind = replicated_method(canister, &request.method)?;
             canister.check_cycles(limit)?;
-            Ok(kind)
+            Ok((canister, kind))
         });
-        let kind = match checked {
-            Ok(kind) => kind,
-            Err(reject) => return Err((request, reject)),
+        let (canister, kind) = match checked {
+            Ok(checked) => checked,
+            Err(reject) => return self.respond(request.origin, Err(reject), request.cycles),
         };
         let (context, effect) = match kind {
             MethodKind::Update => (Context::Update, Effect::Keep),
@@ -202,6 +200,7 @@ impl Replica {
             number,
             CallContext {
                 origin: request.origin.clone(),
+                caller: request.caller,
                 method: request.method.clone(),
                 responded: false,
                 available: request.cycles,
@@ -215,7 +214,6 @@ impl Replica {
         }
         self.record(callee, request.method, executed.cost);
         self.after(callee, number, executed);
-        Ok(())
     }
 
     fn run_task(&mut self, id: Principal, export: &'static str) {
@@ -233,6 +231,7 @@ impl Replica {
             number,
             CallContext {
                 origin: Origin::System,
+                caller: Principal::management_canister(),
                 method: export.into(),
                 responded: true,
                 available: 0,
@@ -263,6 +262,7 @@ impl Replica {
             Err(reject) => message.reject = as_seen_by_canister(reject),
         }
         let reject = message.reject.clone();
+        message.caller = context.caller;
         message.refunded = refund;
         message.available = if context.responded { 0 } else { context.available };
         message.may_respond = !context.responded;
@@ -275,6 +275,7 @@ impl Replica {
         )];
         if let (Err(_), Some((function, env))) = (&executed.result, callback.cleanup) {
             let mut message = canister.message(&mut self.shared, Context::Cleanup, limit);
+            message.caller = context.caller;
             message.reject = reject;
             message.call_instructions = context.instructions + executed.cost.instructions;
             let cleaned = canister.execute(&Entry::Callback(function, env), message, Effect::Keep);
@@ -357,6 +358,18 @@ impl Replica {
     /// A new canister for a caller that pays for it.
     pub(super) fn create_for(&mut self, settings: CanisterSettings) -> Result<Principal, Reject> {
         self.try_create_canister(settings)
+    }
+}
+
+/// How this method runs when it is called as an update or by a canister.
+fn replicated_method(canister: &mut Canister, method: &str) -> Result<MethodKind, Reject> {
+    match canister.module()?.metadata.methods.get(method) {
+        Some(MethodKind::CompositeQuery) => Err(Reject::new(
+            ErrorCode::CompositeQueryCalledInReplicatedMode,
+            "Composite query cannot be called in replicated mode",
+        )),
+        Some(kind) => Ok(*kind),
+        None => Err(no_method(&canister.id, "update", method)),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::protocol::*;
 use crate::replica::{IngressId, Replica};
-use crate::types::{Fault, Reject};
+use crate::types::{ErrorCode, Fault, Reject};
 use axum::http::StatusCode;
 use candid::Principal;
 use serde::{Serialize, de::DeserializeOwned};
@@ -223,7 +223,10 @@ impl Instance {
         self.with(|state| {
             if state.answered(number).is_none() && state.senders.contains_key(&number) {
                 let outcome = state.replica.wait(IngressId::from_number(number));
-                state.keep(number, outcome.result);
+                match outcome.result {
+                    Err(reject) if reject.code == ErrorCode::IngressMessageTimeout => return Err(rejected(reject)),
+                    result => state.keep(number, result),
+                }
             }
             match state.answered(number) {
                 Some(answered) => json(&answered.result),
