@@ -22,11 +22,13 @@
 mod cycles;
 mod replica;
 mod runtime;
+mod server;
 mod types;
 mod wasm;
 
 pub use candid::Principal;
 pub use replica::{CanisterSettings, IngressId, Replica};
+pub use server::{ServerConfig, serve};
 pub use types::{
     Config, Cost, ErrorCode, Fault, INGRESS_BYTES_MAX, INSTALL_INSTRUCTIONS_MAX, InstallMode, LogLine, MessageCost,
     Outcome, QUERY_INSTRUCTIONS_MAX, QUERY_REPLY_BYTES_MAX, REPLY_BYTES_MAX, Reject, STABLE_BYTES_MAX, Status,

@@ -157,8 +157,8 @@ impl std::error::Error for Reject {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub enum ErrorCode {
+    IngressMessageTimeout = 202,
     CanisterIdAlreadyExists = 205,
-    StopCanisterRequestTimeout = 206,
     CanisterOutOfCycles = 207,
     CanisterNotFound = 301,
     CanisterSnapshotNotFound = 305,

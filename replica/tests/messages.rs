@@ -368,3 +368,46 @@ fn ten_thousand_updates_are_quick() {
     let took = start.elapsed();
     assert!(took.as_secs() < 30, "10,000 updates took {took:?}");
 }
+
+#[test]
+fn the_caller_is_known_in_init_and_in_callbacks() {
+    let wasm = module(
+        r#"(import "ic0" "msg_caller_size" (func $caller_size (result i32)))
+        (import "ic0" "msg_caller_copy" (func $caller_copy (param i32 i32 i32)))
+        (import "ic0" "canister_self_copy" (func $self_copy (param i32 i32 i32)))
+        (import "ic0" "call_new" (func $call_new (param i32 i32 i32 i32 i32 i32 i32 i32)))
+        (import "ic0" "call_perform" (func $perform (result i32)))
+        (memory 1) (table 1 funcref) (elem (i32.const 0) $answer) (data (i32.const 500) "creator")
+        (func (export "canister_init") (call $caller_copy (i32.const 0) (i32.const 0) (call $caller_size)))
+        (func (export "canister_query creator") (call $reply (i32.const 0) (i32.const 29)))
+        (func (export "canister_update ask_myself")
+            (call $self_copy (i32.const 100) (i32.const 0) (i32.const 10))
+            (call $call_new (i32.const 100) (i32.const 10) (i32.const 500) (i32.const 7)
+                (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0))
+            (drop (call $perform)))
+        (func $answer (param i32)
+            (call $caller_copy (i32.const 200) (i32.const 0) (call $caller_size))
+            (call $reply (i32.const 200) (call $caller_size)))"#,
+    );
+    let (creator, asker) = (Principal::from_slice(&[3; 29]), Principal::from_slice(&[4; 29]));
+    let mut replica = Replica::new(Config::default());
+    let canister = replica.create_canister(CanisterSettings { controllers: vec![creator], ..Default::default() });
+    replica.install(canister, InstallMode::Install, &wasm, b"", creator).reply();
+    assert_eq!(replica.query(canister, me(), "creator", b"").reply(), creator.as_slice());
+    assert_eq!(replica.update(canister, asker, "ask_myself", b"").reply(), asker.as_slice());
+}
+
+#[test]
+fn a_canister_without_cycles_does_nothing() {
+    let mut replica = Replica::new(Config::default());
+    let canister = replica.create_canister(CanisterSettings { cycles: 0, ..Default::default() });
+    let install = |replica: &mut Replica| replica.install(canister, InstallMode::Install, &counter(), b"", me());
+    assert_eq!(error(install(&mut replica)), ErrorCode::CanisterOutOfCycles);
+    replica.add_cycles(canister, 400_000_000_000).unwrap();
+    install(&mut replica).reply();
+    let before = replica.cycles(canister).unwrap();
+    let outcome = replica.update(canister, me(), "count", b"");
+    // The base fee, the ingress message with its 5 bytes of method name, and a cycle for each instruction.
+    let fees = 5_000_000 + 1_200_000 + 2_000 * 5;
+    assert_eq!(before - replica.cycles(canister).unwrap(), fees + u128::from(outcome.cost.instructions));
+}

@@ -30,6 +30,7 @@ pub(super) enum Origin {
 #[derive(Clone, Debug)]
 pub(super) struct CallContext {
     pub origin: Origin,
+    pub caller: Principal,
     pub method: String,
     pub responded: bool,
     /// Cycles that came with the call and are not accepted yet.

@@ -47,8 +47,9 @@ impl Replica {
             Reject::new(ErrorCode::CanisterInvalidWasm, format!("Error from Canister {id}: Canister's {e}"))
         })?;
         let Some(canister) = self.canisters.get_mut(&id) else { return Err(super::not_found(&id)) };
+        canister.check_cycles(self.shared.config.install_instructions_max)?;
         let mut steps =
-            Steps { canister, shared: &mut self.shared, trace: &mut self.trace, used: 0, compiled: &module };
+            Steps { canister, shared: &mut self.shared, trace: &mut self.trace, used: 0, compiled: &module, sender };
         match mode {
             InstallMode::Upgrade { skip_pre_upgrade } => steps.upgrade(skip_pre_upgrade, argument),
             InstallMode::Install | InstallMode::Reinstall => steps.install(argument),
@@ -101,6 +102,7 @@ struct Steps<'a> {
     trace: &'a mut Vec<MessageCost>,
     used: u64,
     compiled: &'a Arc<Module>,
+    sender: Principal,
 }
 
 impl Steps<'_> {
@@ -179,6 +181,7 @@ impl Steps<'_> {
         let limit = self.shared.config.install_instructions_max.saturating_sub(self.used);
         let mut message = self.canister.message(self.shared, context, limit);
         message.argument = argument;
+        message.caller = self.sender;
         let executed = self.canister.execute_on(instance, entry, message, Effect::Hold);
         self.used = self.used.saturating_add(executed.cost.instructions);
         self.trace.push(MessageCost { canister: self.canister.id, entry: name.to_owned(), cost: executed.cost });

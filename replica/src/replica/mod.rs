@@ -15,8 +15,6 @@ use schedule::Job;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// Rounds without a message after which a call counts as never answered.
-const IDLE_ROUNDS_MAX: u32 = 100;
 /// Cycles of a canister that is created without saying how many.
 const DEFAULT_CYCLES: u128 = 100_000_000_000_000;
 /// Number of the first canister's id: the start of a range of application subnets in PocketIC.
@@ -192,8 +190,9 @@ impl Replica {
     ) -> Outcome {
         with_stack(|| {
             self.begin();
+            let before = self.trace.len();
             let installed = self.install_code(id, mode, wasm, argument.to_vec(), sender);
-            let messages = self.trace.clone();
+            let messages = self.trace[before..].to_vec();
             let mut cost = Cost::default();
             messages.iter().for_each(|m| cost.add(&m.cost));
             Outcome { result: installed.map(|()| Vec::new()), cost, messages }
@@ -223,7 +222,8 @@ impl Replica {
         with_stack(|| self.submit_ingress(id, sender, method, argument.to_vec()))
     }
 
-    /// Runs messages until this call is answered. The answer is given once.
+    /// Runs messages until this call is answered. The answer is given once. A call that is not answered within 100
+    /// rounds gives [`ErrorCode::IngressMessageTimeout`], and can be waited for again.
     pub fn wait(&mut self, ingress: IngressId) -> Outcome {
         with_stack(|| self.await_ingress(ingress))
     }
@@ -238,8 +238,9 @@ impl Replica {
     pub fn query(&mut self, id: Principal, sender: Principal, method: &str, argument: &[u8]) -> Outcome {
         with_stack(|| {
             self.begin();
+            let before = self.trace.len();
             let result = self.query_call(id, sender, method, argument.to_vec(), &mut Vec::new());
-            let messages = self.trace.clone();
+            let messages = self.trace[before..].to_vec();
             Outcome { result, cost: messages.first().map(|m| m.cost).unwrap_or_default(), messages }
         })
     }
@@ -249,16 +250,7 @@ impl Replica {
     pub fn tick(&mut self) {
         with_stack(|| {
             self.begin();
-            self.shared.time += 1;
-            self.queue_tasks(true);
-            let mut messages = 0;
-            while let Some(job) = self.queue.pop_front() {
-                self.run(job);
-                messages += 1;
-                if messages >= TRACE_MAX {
-                    break;
-                }
-            }
+            self.round(true, None);
         });
     }
 

@@ -1,12 +1,17 @@
 //! Calls from outside, calls between canisters, their answers.
 
 use super::canister::{CallContext, CallResult, Callback, Canister, Effect, Executed, Origin};
-use super::{CanisterSettings, IDLE_ROUNDS_MAX, IngressId, Replica, not_found};
+use super::{CanisterSettings, IngressId, Replica, not_found};
 use crate::cycles;
 use crate::runtime::{Context, Entry, OutgoingCall, Trap};
 use crate::types::{Cost, ErrorCode, INGRESS_BYTES_MAX, MessageCost, Outcome, Reject, Status};
 use crate::wasm::MethodKind;
 use candid::Principal;
+
+/// Rounds after which a call counts as not answered.
+const ROUNDS_MAX: u32 = 100;
+/// Messages of one round; what is left waits for the next.
+const ROUND_MESSAGES_MAX: usize = 1_000;
 
 /// A message that waits for its turn.
 pub(super) enum Job {
@@ -43,7 +48,7 @@ impl Replica {
         method: &str,
         argument: Vec<u8>,
     ) -> Result<IngressId, Reject> {
-        if self.answers.is_empty() {
+        if self.answers.is_empty() && self.first_costs.is_empty() {
             self.begin();
         }
         if argument.len() > INGRESS_BYTES_MAX {
@@ -97,32 +102,42 @@ impl Replica {
         }
     }
 
+    /// Runs rounds until the message is answered, and what is left of the last round.
     pub(super) fn await_ingress(&mut self, ingress: IngressId) -> Outcome {
-        let mut idle = 0;
-        loop {
-            if let Some(outcome) = self.answer(ingress) {
+        if let Some(outcome) = self.answer(ingress) {
+            return outcome;
+        }
+        for _ in 0..ROUNDS_MAX {
+            if let Some(outcome) = self.round(false, Some(ingress)) {
                 return outcome;
             }
-            match self.queue.pop_front() {
-                Some(job) => self.run(job),
-                None if idle < IDLE_ROUNDS_MAX => {
-                    idle += 1;
-                    self.shared.time += 1;
-                    self.queue_tasks(false);
-                }
-                None => {
-                    return Outcome::rejected(Reject::new(
-                        ErrorCode::StopCanisterRequestTimeout,
-                        format!("the call was not answered within {IDLE_ROUNDS_MAX} rounds"),
-                    ));
-                }
-            }
         }
+        Outcome::rejected(Reject::new(
+            ErrorCode::IngressMessageTimeout,
+            format!("the call was not answered within {ROUNDS_MAX} rounds"),
+        ))
     }
 
-    /// Queues the timers that are due, and heartbeats.
+    /// One round: timers and heartbeats first, then all messages that wait and those that they cause. Gives the
+    /// answer of `ingress` as soon as it is known, and still ends the round.
+    pub(super) fn round(&mut self, heartbeats: bool, ingress: Option<IngressId>) -> Option<Outcome> {
+        self.shared.time += 1;
+        self.queue_tasks(heartbeats);
+        let mut outcome = None;
+        for _ in 0..ROUND_MESSAGES_MAX {
+            let Some(job) = self.queue.pop_front() else { break };
+            self.run(job);
+            if outcome.is_none() {
+                outcome = ingress.and_then(|i| self.answer(i));
+            }
+        }
+        outcome
+    }
+
+    /// Puts the timers that are due, and heartbeats, before all messages.
     pub(super) fn queue_tasks(&mut self, heartbeats: bool) {
         let now = self.shared.time;
+        let mut tasks = Vec::new();
         for (id, canister) in &mut self.canisters {
             let Some(installed) = canister.installed.as_ref().filter(|_| canister.status == Status::Running) else {
                 continue;
@@ -131,13 +146,14 @@ impl Replica {
             if canister.global_timer != 0 && canister.global_timer <= now {
                 canister.global_timer = 0;
                 if metadata.exports("canister_global_timer") {
-                    self.queue.push_back(Job::Task { canister: *id, export: "canister_global_timer" });
+                    tasks.push(Job::Task { canister: *id, export: "canister_global_timer" });
                 }
             }
             if heartbeats && metadata.exports("canister_heartbeat") {
-                self.queue.push_back(Job::Task { canister: *id, export: "canister_heartbeat" });
+                tasks.push(Job::Task { canister: *id, export: "canister_heartbeat" });
             }
         }
+        tasks.into_iter().rev().for_each(|task| self.queue.push_front(task));
     }
 
     pub(super) fn run(&mut self, job: Job) {
@@ -202,6 +218,7 @@ impl Replica {
             number,
             CallContext {
                 origin: request.origin.clone(),
+                caller: request.caller,
                 method: request.method.clone(),
                 responded: false,
                 available: request.cycles,
@@ -233,6 +250,7 @@ impl Replica {
             number,
             CallContext {
                 origin: Origin::System,
+                caller: Principal::management_canister(),
                 method: export.into(),
                 responded: true,
                 available: 0,
@@ -263,6 +281,7 @@ impl Replica {
             Err(reject) => message.reject = as_seen_by_canister(reject),
         }
         let reject = message.reject.clone();
+        message.caller = context.caller;
         message.refunded = refund;
         message.available = if context.responded { 0 } else { context.available };
         message.may_respond = !context.responded;
@@ -275,6 +294,7 @@ impl Replica {
         )];
         if let (Err(_), Some((function, env))) = (&executed.result, callback.cleanup) {
             let mut message = canister.message(&mut self.shared, Context::Cleanup, limit);
+            message.caller = context.caller;
             message.reject = reject;
             message.call_instructions = context.instructions + executed.cost.instructions;
             let cleaned = canister.execute(&Entry::Callback(function, env), message, Effect::Keep);

@@ -2,7 +2,7 @@
 
 use super::protocol::*;
 use crate::replica::{IngressId, Replica};
-use crate::types::{Fault, Reject};
+use crate::types::{ErrorCode, Fault, Reject};
 use axum::http::StatusCode;
 use candid::Principal;
 use serde::{Serialize, de::DeserializeOwned};
@@ -96,10 +96,7 @@ impl Instance {
             instruction_config: "Production",
             canister_ranges: vec![CanisterIdRange { start: id(start), end: id(end) }],
         };
-        Topology {
-            subnet_configs: BTreeMap::from([(subnet, config)]),
-            default_effective_canister_id: id(start),
-        }
+        Topology { subnet_configs: BTreeMap::from([(subnet, config)]), default_effective_canister_id: id(start) }
     }
 
     /// `GET /instances/{i}/{path}`.
@@ -181,10 +178,7 @@ impl Instance {
 
     /// What is read of one canister.
     fn of_canister(&self, path: &str, body: &[u8]) -> Answer {
-        if !matches!(
-            path,
-            "read/get_cycles" | "read/get_stable_memory" | "read/get_controllers" | "read/get_subnet"
-        ) {
+        if !matches!(path, "read/get_cycles" | "read/get_stable_memory" | "read/get_controllers" | "read/get_subnet") {
             return Err((StatusCode::NOT_FOUND, format!("the replica has no endpoint POST {path}")));
         }
         let raw: RawCanisterId = parse(body)?;
@@ -229,7 +223,10 @@ impl Instance {
         self.with(|state| {
             if state.answered(number).is_none() && state.senders.contains_key(&number) {
                 let outcome = state.replica.wait(IngressId::from_number(number));
-                state.keep(number, outcome.result);
+                match outcome.result {
+                    Err(reject) if reject.code == ErrorCode::IngressMessageTimeout => return Err(rejected(reject)),
+                    result => state.keep(number, result),
+                }
             }
             match state.answered(number) {
                 Some(answered) => json(&answered.result),

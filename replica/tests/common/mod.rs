@@ -1,4 +1,5 @@
 //! Shared by the suites: canisters written by hand.
+#![allow(dead_code)] // Each suite compiles this file and uses a part of it.
 
 use icsql_replica::{CanisterSettings, InstallMode, Principal, Replica};
 
