@@ -32,7 +32,7 @@ pub fn run(subject: &Subject, wasm: &[u8], rows: u32) -> Result<Vec<Measurement>
     let mut bench = Bench::new(subject, wasm, rows)?;
     let cases: [(&str, fn(&mut Bench, u32) -> Result<Cost, String>); 7] = [
         ("kv_get", |bench, sample| bench.get(sample_row(bench.rows(), sample))),
-        ("kv_get_many_100", Bench::get_many),
+        ("kv_get_many_100", |bench, sample| bench.get_many(sample)),
         ("kv_get_after_put", |bench, sample| {
             bench.put(sample_row(bench.rows(), sample))?;
             bench.get(sample_row(bench.rows(), (sample + SAMPLES / 2) % SAMPLES))
@@ -88,7 +88,7 @@ impl<'a> Bench<'a> {
     }
 
     fn install(&mut self, mode: InstallMode) -> Result<(), String> {
-        let no_argument = candid::Encode!().expect("nothing can be encoded");
+        let no_argument = candid::encode_args(()).expect("nothing can be encoded");
         let outcome = self.replica.install(self.canister, mode, self.wasm, &no_argument, self.controller);
         outcome.result.map(drop).map_err(|reject| format!("{mode:?}: {reject}"))
     }
