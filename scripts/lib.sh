@@ -62,12 +62,12 @@ find_clang() {
     export CC_wasm32_unknown_unknown=$clang AR_wasm32_unknown_unknown=$ar
 }
 
-# remap_registry NAME: the rustc flags that write NAME where the folder of downloaded crates would be named.
+# remap_registry NAME: the rustc flags, one a line, that write NAME where the folder of downloaded crates would be named.
 remap_registry() {
     local cargo_home=${CARGO_HOME:-$HOME/.cargo} folder
-    printf '%s ' "--remap-path-prefix=$cargo_home=/cargo"
+    say "--remap-path-prefix=$cargo_home=/cargo"
     # The last flag that fits wins.
     for folder in "$cargo_home"/registry/src/*; do
-        if [ -d "$folder" ]; then printf '%s ' "--remap-path-prefix=$folder=$1"; fi
+        if [ -d "$folder" ]; then say "--remap-path-prefix=$folder=$1"; fi
     done
 }

@@ -1,5 +1,7 @@
 //! Fees in cycles, those of a 13-node application subnet.
 
+use crate::types::{REPLY_BYTES_MAX, UPDATE_INSTRUCTIONS_MAX};
+
 /// Nodes of the subnet whose fees these are.
 pub(crate) const NODES: u32 = 13;
 /// Creating a canister.
@@ -12,10 +14,18 @@ pub(crate) fn ingress(bytes: u64) -> u128 {
     1_200_000 + 2_000 * u128::from(bytes)
 }
 
-/// What a call must be able to pay before it is made: its transmission, the longest possible reply's, and the
-/// execution of its callback without the instructions.
+/// Sending a call: `bytes` of its argument and its method's name.
+pub(crate) fn transmission(bytes: u64) -> u128 {
+    260_000 + 1_000 * u128::from(bytes)
+}
+
+/// What a canister must have to make a call: its transmission, and what the longest reply and the dearest callback
+/// would cost. All but the transmission is only set aside on the IC, and not taken here.
 pub(crate) fn call(method_bytes: u64, argument_bytes: u64) -> u128 {
-    260_000 + 1_000 * (u128::from(method_bytes) + u128::from(argument_bytes)) + EXECUTION
+    transmission(method_bytes.saturating_add(argument_bytes))
+        + 1_000 * REPLY_BYTES_MAX as u128
+        + EXECUTION
+        + u128::from(UPDATE_INSTRUCTIONS_MAX)
 }
 
 /// An HTTP request of the management canister.

@@ -13,6 +13,15 @@
 //! - The 32-bit system API. Certificates are not made: `data_certificate_present` answers 0.
 //! - Cycles as an account: base fees, instructions and call fees are charged, rent is not.
 //!
+//! # As a server
+//! [`serve`] and the binary `icsql-replica` speak the protocol of a PocketIC server, so that suites written with
+//! the `pocket-ic` crate run on it: `POCKET_IC_BIN=…/icsql-replica cargo test`. An instance has one subnet. Not there:
+//! HTTP gateways, state directories, ICP features, HTTP outcalls, threshold keys, snapshot files. Two endpoints are
+//! the replica's own:
+//! - `GET /instances/{i}/icsql/cost` answers `{"messages": [{canister, entry, cost}, …]}` with a [`MessageCost`] for
+//!   each message since the last call began;
+//! - `POST /instances/{i}/icsql/fault` takes a [`Fault`] as JSON, e.g. `{"fail_stable_write": 2}`, for the next message.
+//!
 //! # What is different from the IC
 //! - One subnet, one node; messages run one after another in the order in which they were sent.
 //! - A rollback of a message that grew the heap makes the instance anew and copies the heap; others only restore
@@ -30,8 +39,8 @@ pub use candid::Principal;
 pub use replica::{CanisterSettings, IngressId, Replica};
 pub use server::{ServerConfig, serve};
 pub use types::{
-    Config, Cost, ErrorCode, Fault, INGRESS_BYTES_MAX, INSTALL_INSTRUCTIONS_MAX, InstallMode, LogLine, MessageCost,
-    Outcome, QUERY_INSTRUCTIONS_MAX, QUERY_REPLY_BYTES_MAX, REPLY_BYTES_MAX, Reject, STABLE_BYTES_MAX, Status,
-    UPDATE_INSTRUCTIONS_MAX,
+    Config, Cost, ErrorCode, Fault, INGRESS_BYTES_MAX, INSPECT_INSTRUCTIONS_MAX, INSTALL_INSTRUCTIONS_MAX, InstallMode,
+    LogLine, MessageCost, Outcome, QUERY_INSTRUCTIONS_MAX, QUERY_REPLY_BYTES_MAX, REPLY_BYTES_MAX, Reject,
+    STABLE_BYTES_MAX, Status, UPDATE_INSTRUCTIONS_MAX,
 };
 pub use wasm::{Metadata, Module, ModuleCache, ModuleError};

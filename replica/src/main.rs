@@ -79,6 +79,7 @@ fn run(args: &Args) -> std::io::Result<()> {
         }
         serve(listener, config).await
     });
+    runtime.shutdown_background();
     if let Some(path) = &args.port_file {
         let _ = std::fs::remove_file(path);
     }

@@ -6,8 +6,10 @@ use std::path::PathBuf;
 
 /// Instructions of an update, a callback, a timer, or of a replicated query.
 pub const UPDATE_INSTRUCTIONS_MAX: u64 = 40_000_000_000;
-/// Instructions of a query, and of `inspect_message`.
+/// Instructions of a query.
 pub const QUERY_INSTRUCTIONS_MAX: u64 = 5_000_000_000;
+/// Instructions of `canister_inspect_message`.
+pub const INSPECT_INSTRUCTIONS_MAX: u64 = 200_000_000;
 /// Instructions of an install or upgrade.
 pub const INSTALL_INSTRUCTIONS_MAX: u64 = 300_000_000_000;
 /// Bytes of an ingress argument.

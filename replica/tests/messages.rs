@@ -411,3 +411,70 @@ fn a_canister_without_cycles_does_nothing() {
     let fees = 5_000_000 + 1_200_000 + 2_000 * 5;
     assert_eq!(before - replica.cycles(canister).unwrap(), fees + u128::from(outcome.cost.instructions));
 }
+
+/// `give` calls a method with 1,000,000 cycles and answers what came back; `take` accepts 400,000 of them.
+fn cycles_canister() -> Vec<u8> {
+    module(
+        r#"(import "ic0" "call_new" (func $call_new (param i32 i32 i32 i32 i32 i32 i32 i32)))
+        (import "ic0" "call_cycles_add128" (func $add (param i64 i64)))
+        (import "ic0" "call_perform" (func $perform (result i32)))
+        (import "ic0" "msg_cycles_available128" (func $available (param i32)))
+        (import "ic0" "msg_cycles_accept128" (func $accept (param i64 i64 i32)))
+        (import "ic0" "msg_cycles_refunded128" (func $refunded (param i32)))
+        (memory 1) (table 1 funcref) (elem (i32.const 0) $answer)
+        (func (export "canister_update give")
+            (call $arg_copy (i32.const 100) (i32.const 0) (call $arg_size))
+            (call $call_new (i32.const 101) (i32.const 10) (i32.const 111) (i32.sub (call $arg_size) (i32.const 11))
+                (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0))
+            (call $add (i64.const 0) (i64.const 1000000))
+            (if (call $perform) (then unreachable)))
+        (func $answer (param i32) (call $refunded (i32.const 0)) (call $reply (i32.const 0) (i32.const 16)))
+        (func (export "canister_update take") (call $accept (i64.const 0) (i64.const 400000) (i32.const 0))
+            (call $available (i32.const 16)) (call $reply (i32.const 0) (i32.const 32)))
+        (func (export "canister_update take_and_trap")
+            (call $accept (i64.const 0) (i64.const 400000) (i32.const 0)) unreachable)"#,
+    )
+}
+
+#[test]
+fn cycles_travel_with_calls_and_what_is_not_taken_returns() {
+    let mut replica = Replica::new(Config::default());
+    let giver = deploy(&mut replica, &cycles_canister());
+    let taker = deploy(&mut replica, &cycles_canister());
+    for (method, refund) in [("take", 600_000u128), ("take_and_trap", 1_000_000), ("missing", 1_000_000)] {
+        let (before, taken_before) = (replica.cycles(giver).unwrap(), replica.cycles(taker).unwrap());
+        let argument = target(taker, method);
+        let outcome = replica.update(giver, me(), "give", &argument);
+        assert_eq!(outcome.result.as_deref(), Ok(&refund.to_le_bytes()[..]), "{method}");
+        let fees = |canister: Principal| -> u128 {
+            let messages = outcome.messages.iter().filter(|m| m.canister == canister);
+            messages.map(|m| 5_000_000 + u128::from(m.cost.instructions)).sum()
+        };
+        let spent = before - replica.cycles(giver).unwrap();
+        let ingress = 1_200_000 + 2_000 * (argument.len() + 4) as u128;
+        let transmission = 260_000 + 1_000 * method.len() as u128;
+        assert_eq!(spent, 1_000_000 - refund + fees(giver) + ingress + transmission, "{method}");
+        assert_eq!(taken_before + 1_000_000 - refund - fees(taker), replica.cycles(taker).unwrap(), "{method}");
+    }
+}
+
+#[test]
+fn stopping_waits_for_calls_under_way() {
+    let mut replica = Replica::new(Config::default());
+    let caller = deploy(&mut replica, &caller());
+    let counter = deploy(&mut replica, &counter());
+    let management = Principal::management_canister();
+    let argument =
+        candid::encode_args((ic_management_canister_types::CanisterIdRecord { canister_id: caller },)).unwrap();
+    let call = replica.submit(caller, me(), "forward", &target(counter, "count")).unwrap();
+    let stop = replica.submit(management, me(), "stop_canister", &argument).unwrap();
+    let late = replica.submit(caller, me(), "forward", &target(counter, "count")).unwrap();
+    replica.tick();
+    assert_eq!(counts(replica.answer(call).unwrap()), [1, 1, 1]);
+    assert!(replica.answer(stop).unwrap().result.is_ok());
+    assert_eq!(error(replica.answer(late).unwrap()), ErrorCode::CanisterStopping);
+    assert_eq!(replica.status(caller).unwrap(), icsql_replica::Status::Stopped);
+    assert_eq!(error(replica.query(caller, me(), "state", b"")), ErrorCode::CanisterStopped);
+    replica.update(management, me(), "start_canister", &argument).reply();
+    assert!(replica.query(caller, me(), "state", b"").result.is_ok());
+}

@@ -6,7 +6,7 @@ use common::{me, module};
 use icsql_replica::Principal;
 use pocket_ic::common::rest::{BlobCompression, RawEffectivePrincipal};
 use pocket_ic::{ErrorCode, PocketIc, PocketIcBuilder, RejectCode, RejectResponse, Time};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::process::Command;
 use std::time::Duration;
 
@@ -221,4 +221,37 @@ fn an_instance_can_progress_by_itself() {
     assert_eq!(pair(pic.await_call_no_ticks(message)), (1, 1));
     pic.stop_progress();
     assert!(!pic.auto_progress_enabled());
+}
+
+/// One request of HTTP/1.1 by hand; gives the body.
+fn request(pic: &PocketIc, verb: &str, path: &str, body: &str) -> serde_json::Value {
+    let url = pic.get_server_url();
+    let mut stream = std::net::TcpStream::connect(("127.0.0.1", url.port().unwrap())).unwrap();
+    let head =
+        format!("{verb} /instances/{}/{path} HTTP/1.1\r\nhost: localhost\r\nconnection: close", pic.instance_id());
+    write!(stream, "{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    serde_json::from_str(answer.split("\r\n\r\n").nth(1).unwrap()).unwrap()
+}
+
+#[test]
+fn costs_and_faults_over_http() {
+    let pic = instance();
+    let id = deploy(&pic);
+    pic.update_call(id, me(), "add", vec![]).unwrap();
+    let costs = request(&pic, "GET", "icsql/cost", "");
+    let messages = costs["messages"].as_array().unwrap();
+    assert_eq!(messages.len(), 1);
+    assert_eq!((&messages[0]["entry"], &messages[0]["canister"]), (&"add".into(), &id.to_text().into()));
+    let cost = &messages[0]["cost"];
+    assert_eq!(
+        (&cost["stable_bytes_written"], &cost["heap_pages"], &cost["reply_bytes"]),
+        (&8.into(), &1.into(), &16.into())
+    );
+    request(&pic, "POST", "icsql/fault", r#"{"fail_stable_write": 1}"#);
+    let failed = pic.update_call(id, me(), "add", vec![]).unwrap_err();
+    assert!(failed.reject_message.contains("injected fault"), "{failed}");
+    assert_eq!(pair(pic.update_call(id, me(), "add", vec![])), (2, 2));
 }

@@ -55,7 +55,9 @@ fn measure(work: impl FnOnce(&mut Database) -> Result<(), Error>) -> Result<u64,
 
 /// Keys of 10 bytes, values of 100 bytes that differ by row and revision.
 fn rows(range: std::ops::Range<u32>, revision: u32) -> Vec<(String, String)> {
-    range.map(|row| (format!("key-{row:06}"), format!("{:0100}", u64::from(row) * 1_000 + u64::from(revision)))).collect()
+    range
+        .map(|row| (format!("key-{row:06}"), format!("{:0100}", u64::from(row) * 1_000 + u64::from(revision))))
+        .collect()
 }
 
 /// Inserts rows 0 to `count` in one transaction; the table must be empty.

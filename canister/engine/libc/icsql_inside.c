@@ -19,6 +19,14 @@ int icsql_journal_in_memory(sqlite3 *db, int bMemory){
   return sqlite3PagerSetJournalMode(icsqlPager(db), eMode)==eMode;
 }
 
+/*
+** Tells the pager that it is alone with its file, so that the first commit after opening need not count up the change
+** counter in page 1, which only other connections would look at. A commit that writes page 1 anyway still counts.
+*/
+void icsql_alone(sqlite3 *db){
+  icsqlPager(db)->changeCountDone = 1;
+}
+
 /* Pages that the image has at the end of the transaction that is open, or has now. */
 unsigned int icsql_page_count(sqlite3 *db){
   return sqlite3BtreeLastPage(db->aDb[0].pBt);

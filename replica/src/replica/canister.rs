@@ -3,7 +3,7 @@
 use super::Shared;
 use crate::cycles;
 use crate::runtime::{Context, Entry, Environment, Instance, Message, OutgoingCall, StableMemory, Trap};
-use crate::types::{Cost, ErrorCode, Fault, LogLine, Reject, Status};
+use crate::types::{Cost, ErrorCode, LogLine, Reject, Status};
 use crate::wasm::Module;
 use candid::Principal;
 use std::collections::{BTreeMap, VecDeque};
@@ -206,7 +206,7 @@ impl Canister {
         message.balance = self.balance;
         message.global_timer = self.global_timer;
         if context != Context::Inspect {
-            message.fault = shared.fault.take().unwrap_or(Fault::default());
+            message.fault = shared.fault.take().unwrap_or_default();
         }
         message
     }

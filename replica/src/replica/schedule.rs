@@ -4,7 +4,9 @@ use super::canister::{CallContext, CallResult, Callback, Canister, Effect, Execu
 use super::{CanisterSettings, IngressId, Replica, not_found};
 use crate::cycles;
 use crate::runtime::{Context, Entry, OutgoingCall, Trap};
-use crate::types::{Cost, ErrorCode, INGRESS_BYTES_MAX, MessageCost, Outcome, Reject, Status};
+use crate::types::{
+    Cost, ErrorCode, INGRESS_BYTES_MAX, INSPECT_INSTRUCTIONS_MAX, MessageCost, Outcome, Reject, Status,
+};
 use crate::wasm::MethodKind;
 use candid::Principal;
 
@@ -48,9 +50,7 @@ impl Replica {
         method: &str,
         argument: Vec<u8>,
     ) -> Result<IngressId, Reject> {
-        if self.answers.is_empty() && self.first_costs.is_empty() {
-            self.begin();
-        }
+        self.begin();
         if argument.len() > INGRESS_BYTES_MAX {
             return Err(Reject::new(
                 ErrorCode::CanisterRejectedMessage,
@@ -82,7 +82,7 @@ impl Replica {
 
     /// Asks the canister whether it takes the message, if it wants to be asked.
     fn inspect(&mut self, callee: Principal, caller: Principal, method: &str, argument: &[u8]) -> Result<(), Reject> {
-        let limit = self.shared.config.query_instructions_max;
+        let limit = INSPECT_INSTRUCTIONS_MAX;
         let canister = self.canisters.get_mut(&callee).ok_or_else(|| not_found(&callee))?;
         canister.check_running()?;
         let module = canister.module()?;
@@ -170,36 +170,18 @@ impl Replica {
         if request.callee == Principal::management_canister() {
             return self.run_management(request);
         }
-        if let Err((request, reject)) = self.try_request(request) {
-            self.respond(request.origin, Err(reject), request.cycles);
-        }
-    }
-
-    /// Runs the method; gives the request back with the reason when nothing was run.
-    fn try_request(&mut self, request: Request) -> Result<(), (Request, Reject)> {
         let limit = self.shared.config.update_instructions_max;
         let callee = request.callee;
-        let Some(canister) = self.canisters.get_mut(&callee) else {
-            return Err((request, not_found(&callee)));
-        };
-        let checked = canister.check_running().and_then(|()| {
-            let module = canister.module()?;
-            let kind = match module.metadata.methods.get(&request.method) {
-                Some(MethodKind::CompositeQuery) => {
-                    return Err(Reject::new(
-                        ErrorCode::CompositeQueryCalledInReplicatedMode,
-                        "Composite query cannot be called in replicated mode",
-                    ));
-                }
-                Some(kind) => *kind,
-                None => return Err(no_method(&callee, "update", &request.method)),
-            };
+        let found = self.canisters.get_mut(&callee).ok_or_else(|| not_found(&callee));
+        let checked = found.and_then(|canister| {
+            canister.check_running()?;
+            let kind = replicated_method(canister, &request.method)?;
             canister.check_cycles(limit)?;
-            Ok(kind)
+            Ok((canister, kind))
         });
-        let kind = match checked {
-            Ok(kind) => kind,
-            Err(reject) => return Err((request, reject)),
+        let (canister, kind) = match checked {
+            Ok(checked) => checked,
+            Err(reject) => return self.respond(request.origin, Err(reject), request.cycles),
         };
         let (context, effect) = match kind {
             MethodKind::Update => (Context::Update, Effect::Keep),
@@ -232,7 +214,6 @@ impl Replica {
         }
         self.record(callee, request.method, executed.cost);
         self.after(callee, number, executed);
-        Ok(())
     }
 
     fn run_task(&mut self, id: Principal, export: &'static str) {
@@ -377,6 +358,18 @@ impl Replica {
     /// A new canister for a caller that pays for it.
     pub(super) fn create_for(&mut self, settings: CanisterSettings) -> Result<Principal, Reject> {
         self.try_create_canister(settings)
+    }
+}
+
+/// How this method runs when it is called as an update or by a canister.
+fn replicated_method(canister: &mut Canister, method: &str) -> Result<MethodKind, Reject> {
+    match canister.module()?.metadata.methods.get(method) {
+        Some(MethodKind::CompositeQuery) => Err(Reject::new(
+            ErrorCode::CompositeQueryCalledInReplicatedMode,
+            "Composite query cannot be called in replicated mode",
+        )),
+        Some(kind) => Ok(*kind),
+        None => Err(no_method(&canister.id, "update", method)),
     }
 }
 

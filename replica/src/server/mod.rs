@@ -26,6 +26,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Time between two rounds of an instance that progresses by itself.
 const ROUND: Duration = Duration::from_millis(100);
+/// Time for the last answers when the server ends.
+const GRACE: Duration = Duration::from_secs(2);
 /// Bytes of a blob after decompression.
 const BLOB_BYTES_MAX: u64 = 8 << 30;
 
@@ -77,7 +79,16 @@ pub async fn serve(listener: tokio::net::TcpListener, config: ServerConfig) -> s
         .layer(DefaultBodyLimit::disable())
         .layer(axum::middleware::from_fn_with_state(Arc::clone(&server), note_request))
         .with_state(Arc::clone(&server));
-    axum::serve(listener, app).with_graceful_shutdown(async move { server.until_idle().await }).await
+    let (stopping, stopped) = tokio::sync::oneshot::channel::<()>();
+    let serving = axum::serve(listener, app).with_graceful_shutdown(async move {
+        server.until_idle().await;
+        let _ = stopping.send(());
+    });
+    tokio::select! {
+        served = serving.into_future() => served,
+        // Requests that are still being answered have had their time.
+        () = async { let _ = stopped.await; tokio::time::sleep(GRACE).await } => Ok(()),
+    }
 }
 
 impl Server {

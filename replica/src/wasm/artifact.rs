@@ -44,3 +44,32 @@ pub(super) fn store(file: &Path, metadata: &Metadata, module: &wasmtime::Module)
         let _ = std::fs::rename(&partial, file);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_stored_is_found_again_unless_it_is_damaged() {
+        let engine = crate::wasm::engine().unwrap();
+        let module = wasmtime::Module::new(engine, wat::parse_str("(module (memory 3))").unwrap()).unwrap();
+        let metadata = Metadata { operators: 7, ..Metadata::default() };
+        let directory = std::env::temp_dir().join(format!("icsql-replica-modules-{}", std::process::id()));
+        let file = directory.join("a.module");
+        assert!(load(engine, &file).is_none());
+        store(&file, &metadata, &module);
+        assert_eq!(load(engine, &file).expect("the module").0.operators, 7);
+        let whole = std::fs::read(&file).unwrap();
+        for at in [0, HASH.start, LENGTH.start, LENGTH.end, whole.len() - 1] {
+            let mut damaged = whole.clone();
+            damaged[at] ^= 1;
+            std::fs::write(&file, damaged).unwrap();
+            assert!(load(engine, &file).is_none(), "byte {at}");
+        }
+        for length in [0, 20, LENGTH.end, whole.len() - 1] {
+            std::fs::write(&file, &whole[..length]).unwrap();
+            assert!(load(engine, &file).is_none(), "{length} bytes");
+        }
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+}

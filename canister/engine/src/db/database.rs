@@ -181,6 +181,7 @@ impl Database {
         };
         database.check_image()?;
         database.warm()?;
+        database.inner.schema_cookie.set(database.inner.connection.schema_cookie());
         Ok(database)
     }
 
@@ -530,9 +531,9 @@ impl Database {
         }
     }
 
-    /// Whether a commit was cut off after its first write.
+    /// Whether a commit, or another call of SQLite, was cut off by a simulated trap.
     fn is_cut_off(&self) -> bool {
-        self.inner.file.try_borrow().map_or(true, |file| file.is_writing())
+        self.inner.file.try_borrow().map_or(true, |file| file.is_cut_off())
     }
 }
 

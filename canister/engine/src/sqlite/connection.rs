@@ -19,6 +19,7 @@ const FILE_NAME: &CStr = c"/main.db";
 // The inside of SQLite; see `c/icsql_sqlite.c`.
 unsafe extern "C-unwind" {
     fn icsql_journal_in_memory(db: *mut sys::sqlite3, memory: c_int) -> c_int;
+    fn icsql_alone(db: *mut sys::sqlite3);
     fn icsql_page_count(db: *mut sys::sqlite3) -> c_uint;
     fn icsql_cached_pages(db: *mut sys::sqlite3) -> c_uint;
     fn icsql_schema_cookie(db: *mut sys::sqlite3) -> c_uint;
@@ -220,6 +221,13 @@ impl Connection {
         unsafe { sys::sqlite3_last_insert_rowid(self.db.as_ptr()) }
     }
 
+    /// Keeps commits from counting up the change counter in page 1 just because the cache was read anew; it is for other
+    /// connections, and there are none. Called whenever the cache was, which saves writing a page.
+    fn alone(&self) {
+        // SAFETY: the connection is open.
+        unsafe { icsql_alone(self.db.as_ptr()) };
+    }
+
     /// Turns the rollback journal on or off for the transactions to come. Without it a statement that fails after its
     /// first change costs the whole page cache; stable memory is safe either way, as nothing is written before COMMIT.
     pub(crate) fn set_journal(&self, on: bool) {
@@ -255,12 +263,14 @@ impl Connection {
     pub(crate) fn warm(&self, pages_max: u32) -> Result<u32, SqliteError> {
         let mut loaded = 0;
         // SAFETY: the connection is open; `loaded` outlives the call.
-        unsafe {
+        let outcome = unsafe {
             match icsql_warm(self.db.as_ptr(), pages_max, &mut loaded) {
                 sys::SQLITE_OK => Ok(loaded),
                 code => Err(last_error(self.db.as_ptr(), code)),
             }
-        }
+        };
+        self.alone();
+        outcome
     }
 
     /// Lets statements run until the message has used `deadline` instructions; none: without end.

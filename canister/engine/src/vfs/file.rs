@@ -98,6 +98,9 @@ pub(crate) struct DatabaseFile {
     capacity_pages: u32,
     /// Whether stable memory differs from what the superblock says: a commit is under way.
     writing: bool,
+    /// Whether a call of SQLite is being served. It stays true if a simulated trap unwinds through SQLite, whose state
+    /// is then not to be used any more.
+    serving: bool,
     /// Hashes of the pages written since.
     written: CommitHashes,
     /// A refusal that SQLite could not be told at once (see [`DatabaseFile::hint`]).
@@ -115,6 +118,7 @@ impl DatabaseFile {
             capacity_pages: superblock.image_pages(),
             published: superblock,
             writing: false,
+            serving: false,
             written: CommitHashes::new(),
             refused: None,
             cause: None,
@@ -127,9 +131,17 @@ impl DatabaseFile {
         &self.published
     }
 
-    /// Whether a commit has begun to write and is not published.
-    pub(crate) fn is_writing(&self) -> bool {
-        self.writing
+    /// Whether a commit has begun to write and is not published, or a call was cut off.
+    pub(crate) fn is_cut_off(&self) -> bool {
+        self.writing || self.serving
+    }
+
+    /// Serves a call of SQLite.
+    pub(super) fn serve<T>(&mut self, body: impl FnOnce(&mut Self) -> T) -> T {
+        self.serving = true;
+        let answer = body(self);
+        self.serving = false;
+        answer
     }
 
     /// Wasm pages of the memory that holds superblock and image.
@@ -168,7 +180,7 @@ impl DatabaseFile {
     /// Makes sure that an image of `pages` fits, by growing the memories. Changes no byte. False if they cannot grow;
     /// [`DatabaseFile::take_cause`] then says why.
     pub(crate) fn reserve(&mut self, pages: u32) -> bool {
-        match self.try_reserve(pages.into()) {
+        match self.serve(|file| file.try_reserve(pages.into())) {
             Ok(()) => true,
             Err(cause) => {
                 self.cause = Some(cause);

@@ -161,7 +161,7 @@ unsafe extern "C-unwind" fn x_read(
     };
     // SAFETY: SQLite's buffer holds `bytes`.
     let (target, file) = unsafe { (slice::from_raw_parts_mut(target.cast::<u8>(), bytes), database(file)) };
-    match file.borrow_mut().read(offset, target) {
+    match file.borrow_mut().serve(|file| file.read(offset, target)) {
         Ok(true) => sys::SQLITE_OK,
         Ok(false) => sys::SQLITE_IOERR_SHORT_READ,
         Err(_) => sys::SQLITE_IOERR_READ,
@@ -179,7 +179,7 @@ unsafe extern "C-unwind" fn x_write(
     };
     // SAFETY: SQLite's buffer holds `bytes`.
     let (source, file) = unsafe { (slice::from_raw_parts(source.cast::<u8>(), bytes), database(file)) };
-    match file.borrow_mut().write(offset, source) {
+    match file.borrow_mut().serve(|file| file.write(offset, source)) {
         Ok(()) => sys::SQLITE_OK,
         // Nothing is written yet, so what was refused is room.
         Err(_) => sys::SQLITE_FULL,
@@ -189,7 +189,7 @@ unsafe extern "C-unwind" fn x_write(
 unsafe extern "C-unwind" fn x_truncate(file: *mut sys::sqlite3_file, bytes: i64) -> c_int {
     let Ok(bytes) = u64::try_from(bytes) else { return sys::SQLITE_IOERR_TRUNCATE };
     // SAFETY: SQLite passes an open file.
-    match unsafe { database(file) }.borrow_mut().truncate(bytes) {
+    match unsafe { database(file) }.borrow_mut().serve(|file| file.truncate(bytes)) {
         Ok(()) => sys::SQLITE_OK,
         Err(_) => sys::SQLITE_IOERR_TRUNCATE,
     }
@@ -223,14 +223,16 @@ unsafe extern "C-unwind" fn x_file_control(
 ) -> c_int {
     match operation {
         // SAFETY: SQLite passes an open file.
-        sys::SQLITE_FCNTL_COMMIT_PHASETWO => match unsafe { database(file) }.borrow_mut().publish() {
-            Ok(()) => sys::SQLITE_OK,
-            Err(_) => sys::SQLITE_IOERR,
-        },
+        sys::SQLITE_FCNTL_COMMIT_PHASETWO => {
+            match unsafe { database(file) }.borrow_mut().serve(DatabaseFile::publish) {
+                Ok(()) => sys::SQLITE_OK,
+                Err(_) => sys::SQLITE_IOERR,
+            }
+        }
         sys::SQLITE_FCNTL_SIZE_HINT => {
             // SAFETY: the argument of this operation is a pointer to a 64-bit number of bytes.
             let (bytes, file) = unsafe { (*argument.cast::<i64>(), database(file)) };
-            file.borrow_mut().hint(u64::try_from(bytes).unwrap_or(0));
+            file.borrow_mut().serve(|file| file.hint(u64::try_from(bytes).unwrap_or(0)));
             sys::SQLITE_OK
         }
         _ => sys::SQLITE_NOTFOUND,
