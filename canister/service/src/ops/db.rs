@@ -1,5 +1,5 @@
 //! The database as a whole: its structure checked, its image described and scanned.
-use crate::codec::general::cut;
+use crate::error::cut;
 use crate::limits::{
     CHECK_INSTRUCTIONS_PER_PAGE, DAMAGED_PAGES_LISTED_MAX, PROBLEM_BYTES_MAX, PROBLEM_TEXT_BYTES_MAX,
     TABLE_NAMES_BYTES_MAX,
