@@ -42,10 +42,7 @@ pub(crate) struct Instance {
 impl Instance {
     /// Instantiates the module; the start function is not run.
     pub fn new(module: &Arc<Module>) -> Result<Self, Trap> {
-        let failed = |e: wasmtime::Error| match Trap::from_engine(&e, 0) {
-            Trap::Wasm(what) => Trap::Wasm(what),
-            other => other,
-        };
+        let failed = |e: wasmtime::Error| Trap::from_engine(&e, 0);
         let missing = |what: &str| Trap::Wasm(format!("the module lost its export {what}"));
         let engine = engine().map_err(|e| Trap::Wasm(e.to_string()))?;
         let mut store = Store::new(engine, Host::default());
