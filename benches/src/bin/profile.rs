@@ -183,12 +183,14 @@ fn callers(profile: &Profile, text: &str, top: usize) -> String {
     let calls = profile.calls_of(|name| name.contains(text));
     let shown = if top == 0 { calls.len() } else { top.min(calls.len()) };
     let mut out = format!("{:>13} {:>6} {:>9}  caller -> function\n", "inclusive", "%", "calls");
-    for (caller, function, inclusive, count) in &calls[..shown] {
+    for call in &calls[..shown] {
         out += &format!(
-            "{:>13} {:>6.2} {:>9}  {caller} -> {function}\n",
-            thousands(*inclusive),
-            percent(*inclusive, total),
-            thousands(*count),
+            "{:>13} {:>6.2} {:>9}  {} -> {}\n",
+            thousands(call.inclusive),
+            percent(call.inclusive, total),
+            thousands(call.calls),
+            call.caller,
+            call.function,
         );
     }
     out
