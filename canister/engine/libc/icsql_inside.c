@@ -85,3 +85,46 @@ int icsql_warm(sqlite3 *db, unsigned int nMax, unsigned int *pnLoaded){
   sqlite3BtreeCommit(p);
   return rc;
 }
+
+/* A column of the row that a statement is on. For text and blobs p points to n bytes that live as SQLite's would. */
+typedef struct IcsqlValue {
+  int eType;             /* SQLITE_INTEGER to SQLITE_NULL */
+  int n;
+  union { sqlite3_int64 i; double r; const void *p; } u;
+} IcsqlValue;
+
+/*
+** Answers in one call what sqlite3_column_type(), sqlite3_column_blob() and sqlite3_column_bytes() answer in three, for
+** a connection whose texts are UTF-8. Returns a result code: SQLITE_RANGE without such a column, SQLITE_NOMEM if a blob
+** of zeros could not be written out.
+*/
+int icsql_column(sqlite3_stmt *pStmt, int iCol, IcsqlValue *pOut){
+  Vdbe *p = (Vdbe*)pStmt;
+  Mem *pMem;
+  u16 f;
+  if( p->pResultRow==0 || iCol<0 || iCol>=p->nResColumn ) return SQLITE_RANGE;
+  pMem = &p->pResultRow[iCol];
+  f = pMem->flags;
+  if( f & MEM_Null ){
+    pOut->eType = SQLITE_NULL;
+  }else if( f & MEM_Str ){
+    pOut->eType = SQLITE_TEXT;
+    pOut->n = pMem->n;
+    pOut->u.p = pMem->z;
+  }else if( f & MEM_Int ){
+    pOut->eType = SQLITE_INTEGER;
+    pOut->u.i = pMem->u.i;
+  }else if( f & MEM_IntReal ){
+    pOut->eType = SQLITE_FLOAT;
+    pOut->u.r = (double)pMem->u.i;
+  }else if( f & MEM_Real ){
+    pOut->eType = SQLITE_FLOAT;
+    pOut->u.r = pMem->u.r;
+  }else{
+    if( ExpandBlob(pMem)!=SQLITE_OK ) return SQLITE_NOMEM;
+    pOut->eType = SQLITE_BLOB;
+    pOut->n = pMem->n;
+    pOut->u.p = pMem->z;
+  }
+  return SQLITE_OK;
+}
