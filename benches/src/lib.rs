@@ -6,5 +6,6 @@
 pub mod cases;
 pub mod data;
 pub mod engine;
+pub mod flame;
 pub mod results;
 pub mod subject;
