@@ -1,6 +1,7 @@
 //! Arguments of the hot methods, decoded from the encodings that callers really send.
 //!
 //! Each function answers `None` for everything else, well-formed or not; the caller then asks [`super::general`].
+use super::utf8;
 
 /// `(text)`.
 const ONE_TEXT: &[u8] = b"DIDL\x00\x01\x71";
@@ -94,6 +95,6 @@ impl<'a> Input<'a> {
         let length = self.length()?;
         let (text, rest) = self.0.split_at_checked(length)?;
         self.0 = rest;
-        std::str::from_utf8(text).ok()
+        utf8::checked(text)
     }
 }

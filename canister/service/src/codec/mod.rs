@@ -7,3 +7,4 @@
 pub mod arguments;
 pub mod general;
 pub mod replies;
+mod utf8;
