@@ -16,7 +16,6 @@ const UNSAFE_FILES: &[(&str, &str)] = &[
     ("canister/engine/src/sqlite/sys/mod.rs", "the raw bindings"),
     ("canister/engine/src/vfs/shim.rs", "the callbacks of the VFS"),
     ("canister/engine/tests/libc.rs", "calls the C library under test"),
-    ("canister/service/src/codec/utf8.rs", "texts that a check of its own has found to be ASCII"),
     ("canister/service/src/exports.rs", "exports functions under names of the platform's choice"),
     ("canister/service/src/host.rs", "the system API"),
     ("replica/src/wasm/artifact.rs", "loads modules that were compiled before"),

@@ -18,7 +18,7 @@ pub(crate) struct Statement {
 
 /// `IcsqlValue` of `libc/icsql_inside.c`.
 #[repr(C)]
-struct RawColumn {
+struct RawScalar {
     kind: c_int,
     bytes: c_int,
     value: RawValue,
@@ -31,7 +31,24 @@ union RawValue {
     start: *const u8,
 }
 
-impl RawColumn {
+impl RawScalar {
+    /// What `icsql_bind` can bind.
+    #[inline]
+    fn of(value: ValueRef<'_>) -> Option<Self> {
+        let bytes = |kind, bytes: &[u8]| {
+            let value = RawValue { start: bytes.as_ptr() };
+            Some(Self { kind, bytes: c_int::try_from(bytes.len()).ok()?, value })
+        };
+        match value {
+            ValueRef::Integer(integer) => {
+                Some(Self { kind: sys::SQLITE_INTEGER, bytes: 0, value: RawValue { integer } })
+            }
+            ValueRef::Text(text) => bytes(sys::SQLITE_TEXT, text),
+            ValueRef::Blob(blob) => bytes(sys::SQLITE_BLOB, blob),
+            ValueRef::Null | ValueRef::Real(_) => None,
+        }
+    }
+
     /// # Safety
     /// The kind is text or blob, and SQLite answered it just now for a row that outlives the result.
     unsafe fn slice<'a>(&self) -> &'a [u8] {
@@ -43,7 +60,8 @@ impl RawColumn {
 }
 
 unsafe extern "C-unwind" {
-    fn icsql_column(statement: *mut sys::sqlite3_stmt, column: c_int, value: *mut RawColumn) -> c_int;
+    fn icsql_bind(statement: *mut sys::sqlite3_stmt, number: c_int, value: *const RawScalar) -> c_int;
+    fn icsql_column(statement: *mut sys::sqlite3_stmt, column: c_int, value: *mut RawScalar) -> c_int;
 }
 
 /// What a step came to.
@@ -130,6 +148,9 @@ impl Statement {
             // function returns, and the statement does not step after that: whoever steps it binds first, all its
             // parameters. An empty slice has a pointer that is not null, so it binds an empty value and not NULL.
             let code = unsafe {
+                if RawScalar::of(value).is_some_and(|raw| icsql_bind(handle, number, &raw) != 0) {
+                    return Ok(());
+                }
                 match value {
                     ValueRef::Null => sys::sqlite3_bind_null(handle, number),
                     ValueRef::Integer(integer) => sys::sqlite3_bind_int64(handle, number, integer),
@@ -183,7 +204,7 @@ impl Statement {
     /// `SQLITE_RANGE` if there is no such column, `SQLITE_NOMEM` if its bytes could not be had.
     #[inline]
     pub(crate) fn column(&self, column: usize) -> Result<ValueRef<'_>, SqliteError> {
-        let mut raw = RawColumn { kind: sys::SQLITE_NULL, bytes: 0, value: RawValue { integer: 0 } };
+        let mut raw = RawScalar { kind: sys::SQLITE_NULL, bytes: 0, value: RawValue { integer: 0 } };
         let number = c_int::try_from(column).unwrap_or(c_int::MAX);
         // SAFETY: the statement is live and `raw` can be written to. The union's field is the one that goes with the
         // kind. Pointers are valid for as many bytes as stand beside them, until the statement steps or is reset, and

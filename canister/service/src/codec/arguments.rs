@@ -1,7 +1,6 @@
 //! Arguments of the hot methods, decoded from the encodings that callers really send.
 //!
 //! Each function answers `None` for everything else, well-formed or not; the caller then asks [`super::general`].
-use super::utf8;
 
 /// `(text)`.
 const ONE_TEXT: &[u8] = b"DIDL\x00\x01\x71";
@@ -95,6 +94,6 @@ impl<'a> Input<'a> {
         let length = self.length()?;
         let (text, rest) = self.0.split_at_checked(length)?;
         self.0 = rest;
-        utf8::checked(text)
+        icsql_engine::utf8(text)
     }
 }

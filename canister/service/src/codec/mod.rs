@@ -7,4 +7,3 @@
 pub mod arguments;
 pub mod general;
 pub mod replies;
-mod utf8;
