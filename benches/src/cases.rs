@@ -5,7 +5,7 @@
 //! spread over the key range, so that neither a lucky place in a page nor a split decides.
 
 use candid::Principal;
-use icsql_replica::{CanisterSettings, Config, Cost, InstallMode, Replica};
+use icsql_replica::{CanisterSettings, Config, Cost, InstallMode, Profile, Replica};
 
 use crate::data::{self, SAMPLES, sample_row};
 use crate::results::Measurement;
@@ -27,35 +27,41 @@ struct Bench<'a> {
     revisions: Vec<u32>,
 }
 
+/// Makes one sample of a case.
+type Measure = fn(&mut Bench, u32) -> Result<Cost, String>;
+
+/// The cases in the order in which they run on one canister: each finds what the ones before it left.
+const CASES: [(&str, Measure); 7] = [
+    ("kv_get", |bench, sample| bench.get(sample_row(bench.rows(), sample))),
+    ("kv_get_many_100", |bench, sample| bench.get_many(sample)),
+    ("kv_get_after_put", |bench, sample| {
+        bench.put(sample_row(bench.rows(), sample))?;
+        bench.get(sample_row(bench.rows(), (sample + SAMPLES / 2) % SAMPLES))
+    }),
+    ("kv_put_existing", |bench, sample| bench.put(sample_row(bench.rows(), sample))),
+    ("kv_get_after_upgrade", |bench, sample| {
+        bench.upgrade()?;
+        bench.get(sample_row(bench.rows(), sample))
+    }),
+    ("kv_put_after_upgrade", |bench, sample| {
+        bench.upgrade()?;
+        bench.put(sample_row(bench.rows(), sample))
+    }),
+    ("kv_put_new", |bench, _| bench.put(bench.rows())),
+];
+
+/// The names of the cases.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    CASES.iter().map(|(case, _)| *case)
+}
+
 /// Loads the data into a new canister and measures every case.
 pub fn run(subject: &Subject, wasm: &[u8], rows: u32) -> Result<Vec<Measurement>, String> {
-    let mut bench = Bench::new(subject, wasm, rows)?;
-    let cases: [(&str, fn(&mut Bench, u32) -> Result<Cost, String>); 7] = [
-        ("kv_get", |bench, sample| bench.get(sample_row(bench.rows(), sample))),
-        ("kv_get_many_100", |bench, sample| bench.get_many(sample)),
-        ("kv_get_after_put", |bench, sample| {
-            bench.put(sample_row(bench.rows(), sample))?;
-            bench.get(sample_row(bench.rows(), (sample + SAMPLES / 2) % SAMPLES))
-        }),
-        ("kv_put_existing", |bench, sample| bench.put(sample_row(bench.rows(), sample))),
-        ("kv_get_after_upgrade", |bench, sample| {
-            bench.upgrade()?;
-            bench.get(sample_row(bench.rows(), sample))
-        }),
-        ("kv_put_after_upgrade", |bench, sample| {
-            bench.upgrade()?;
-            bench.put(sample_row(bench.rows(), sample))
-        }),
-        ("kv_put_new", |bench, _| bench.put(bench.rows())),
-    ];
+    let mut bench = Bench::new(subject, wasm, rows, false)?;
     let mut measured = Vec::new();
-    for (case, measure) in cases {
-        let mut samples = Vec::new();
-        for sample in 0..SAMPLES {
-            samples.push(measure(&mut bench, sample).map_err(|error| format!("{case}, {rows} rows: {error}"))?);
-        }
-        samples.sort_by_key(|cost| cost.instructions);
-        let median = &samples[samples.len() / 2];
+    for (case, measure) in CASES {
+        let samples = bench.samples(case, measure)?;
+        let median = &samples[samples.len() / 2].1;
         measured.push(Measurement {
             case: case.to_string(),
             subject: subject.name.to_string(),
@@ -70,9 +76,30 @@ pub fn run(subject: &Subject, wasm: &[u8], rows: u32) -> Result<Vec<Measurement>
     Ok(measured)
 }
 
+/// The profile of the call that [`run`] reports for this case.
+pub fn profile(subject: &Subject, wasm: &[u8], rows: u32, case: &str) -> Result<Profile, String> {
+    let mut bench = Bench::new(subject, wasm, rows, true)?;
+    for (name, measure) in CASES {
+        bench.replica.set_profiling(name == case);
+        let samples = bench.samples(name, measure)?;
+        if name == case {
+            let (sample, cost) = samples[samples.len() / 2];
+            let mut profiles = bench.replica.take_profiles(bench.canister).map_err(|reject| reject.to_string())?;
+            // Every sample ends with the call that is measured.
+            let per_sample = profiles.len() / samples.len();
+            let profile = profiles.swap_remove(per_sample * (sample as usize + 1) - 1);
+            return match profile.cost == cost {
+                true => Ok(profile),
+                false => Err(format!("{case}: the call cost {cost:?}, its profile {:?}", profile.cost)),
+            };
+        }
+    }
+    Err(format!("there is no case {case}"))
+}
+
 impl<'a> Bench<'a> {
-    fn new(subject: &'a Subject, wasm: &'a [u8], rows: u32) -> Result<Self, String> {
-        let mut replica = Replica::new(Config::default());
+    fn new(subject: &'a Subject, wasm: &'a [u8], rows: u32, profile: bool) -> Result<Self, String> {
+        let mut replica = Replica::new(Config { profile, ..Config::default() });
         let controller = Principal::self_authenticating(b"the controller of every subject");
         let canister = replica.create_canister(CanisterSettings {
             controllers: vec![controller],
@@ -85,6 +112,17 @@ impl<'a> Bench<'a> {
             bench.put(row).map_err(|error| format!("loading row {row}: {error}"))?;
         }
         Ok(bench)
+    }
+
+    /// Costs of the samples of a case with their numbers, cheapest first.
+    fn samples(&mut self, case: &str, measure: Measure) -> Result<Vec<(u32, Cost)>, String> {
+        let mut samples = Vec::new();
+        for sample in 0..SAMPLES {
+            let cost = measure(self, sample).map_err(|error| format!("{case}, {} rows: {error}", self.rows()))?;
+            samples.push((sample, cost));
+        }
+        samples.sort_by_key(|(_, cost)| cost.instructions);
+        Ok(samples)
     }
 
     fn install(&mut self, mode: InstallMode) -> Result<(), String> {

@@ -5,7 +5,7 @@
 //! whole message.
 
 use candid::{Decode, Encode, Principal};
-use icsql_replica::{CanisterSettings, Config, InstallMode, Replica};
+use icsql_replica::{CanisterSettings, Config, Cost, InstallMode, Profile, Replica};
 
 use crate::results::Measurement;
 use crate::subject::read_built;
@@ -13,14 +13,24 @@ use crate::subject::read_built;
 /// What the cases are filed under.
 pub const SUBJECT: &str = "icsql";
 
-const BUILT_BY: &str = "cargo build --profile canister --target wasm32-unknown-unknown -p icsql-engine-bench";
+/// How the canister is built.
+pub const BUILT_BY: &str = "cargo build --profile canister --target wasm32-unknown-unknown -p icsql-engine-bench";
 
-/// Case, rows stored before it, what is called in an empty canister to get there, and the call that is measured.
-const CASES: [(&str, u32, &[(&str, u32)], (&str, u32)); 4] = [
-    ("insert_1000", 0, &[], ("insert", 1_000)),
-    ("insert_5000", 0, &[], ("insert", 5_000)),
-    ("update_20_commits", 5_000, &[("insert", 5_000)], ("update_each", 20)),
-    ("scan_5000", 5_000, &[("insert", 5_000)], ("scan", 5_000)),
+struct Case {
+    name: &'static str,
+    /// Rows stored before it.
+    rows: u32,
+    /// What is called in an empty canister to get there: method, argument.
+    before: &'static [(&'static str, u32)],
+    /// The call that is measured.
+    call: (&'static str, u32),
+}
+
+const CASES: [Case; 4] = [
+    Case { name: "insert_1000", rows: 0, before: &[], call: ("insert", 1_000) },
+    Case { name: "insert_5000", rows: 0, before: &[], call: ("insert", 5_000) },
+    Case { name: "update_20_commits", rows: 5_000, before: &[("insert", 5_000)], call: ("update_each", 20) },
+    Case { name: "scan_5000", rows: 5_000, before: &[("insert", 5_000)], call: ("scan", 5_000) },
 ];
 
 /// Measures every case, each in a new canister.
@@ -30,32 +40,71 @@ pub fn run(root: &std::path::Path) -> Result<Vec<Measurement>, String> {
         &root.join("target/wasm32-unknown-unknown/canister/icsql_engine_bench.wasm"),
         BUILT_BY,
     )?;
-    let sender = Principal::anonymous();
     let mut measured = Vec::new();
-    for (case, rows, before, call) in CASES {
-        let mut replica = Replica::new(Config::default());
-        let canister = replica.create_canister(CanisterSettings::default());
-        let installed = replica.install(canister, InstallMode::Install, &wasm, &[], sender);
-        installed.result.map_err(|reject| format!("{case}: install: {reject}"))?;
-        for &(method, count) in before.iter().chain([&call]) {
-            let argument = Encode!(&count).expect("a number can be encoded");
-            let outcome = replica.update(canister, sender, method, &argument);
-            let reply = outcome.result.map_err(|reject| format!("{case}: {method}: {reject}"))?;
-            let answer = Decode!(&reply, Result<u64, String>).map_err(|error| format!("{case}: {method}: {error}"))?;
-            let instructions = answer.map_err(|error| format!("{case}: {method}: {error}"))?;
-            if (method, count) == call {
-                measured.push(Measurement {
-                    case: case.to_string(),
-                    subject: SUBJECT.to_string(),
-                    rows,
-                    instructions,
-                    heap_pages: outcome.cost.heap_pages,
-                    stable_pages: outcome.cost.stable_pages,
-                    stable_bytes_read: outcome.cost.stable_bytes_read,
-                    stable_bytes_written: outcome.cost.stable_bytes_written,
-                });
-            }
-        }
+    for case in CASES {
+        let mut bench = Bench::new(&wasm, &case, false)?;
+        let (instructions, cost) = bench.call(case.call)?;
+        measured.push(Measurement {
+            case: case.name.to_string(),
+            subject: SUBJECT.to_string(),
+            rows: case.rows,
+            instructions,
+            heap_pages: cost.heap_pages,
+            stable_pages: cost.stable_pages,
+            stable_bytes_read: cost.stable_bytes_read,
+            stable_bytes_written: cost.stable_bytes_written,
+        });
     }
     Ok(measured)
+}
+
+/// The names of the cases.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    CASES.iter().map(|case| case.name)
+}
+
+/// The profile of the whole message of a case, and what the case itself took by the counter.
+pub fn profile(wasm: &[u8], case: &str) -> Result<(Profile, u64), String> {
+    let case = CASES.iter().find(|c| c.name == case).ok_or_else(|| format!("there is no case {case}"))?;
+    let mut bench = Bench::new(wasm, case, true)?;
+    bench.replica.set_profiling(true);
+    let (instructions, cost) = bench.call(case.call)?;
+    let profile = bench.replica.take_profiles(bench.canister).ok().and_then(|mut profiles| profiles.pop());
+    let profile = profile.filter(|p| p.cost == cost).ok_or("the call has no profile")?;
+    Ok((profile, instructions))
+}
+
+/// What the whole message of a case costs.
+pub fn cost(wasm: &[u8], case: &str) -> Result<Cost, String> {
+    let case = CASES.iter().find(|c| c.name == case).ok_or_else(|| format!("there is no case {case}"))?;
+    Ok(Bench::new(wasm, case, false)?.call(case.call)?.1)
+}
+
+/// A canister in the state that a case begins with.
+struct Bench {
+    replica: Replica,
+    canister: Principal,
+}
+
+impl Bench {
+    fn new(wasm: &[u8], case: &Case, profile: bool) -> Result<Self, String> {
+        let mut replica = Replica::new(Config { profile, ..Config::default() });
+        let canister = replica.create_canister(CanisterSettings::default());
+        let installed = replica.install(canister, InstallMode::Install, wasm, &[], Principal::anonymous());
+        installed.result.map_err(|reject| format!("{}: install: {reject}", case.name))?;
+        let mut bench = Self { replica, canister };
+        for call in case.before {
+            bench.call(*call)?;
+        }
+        Ok(bench)
+    }
+
+    /// What the call answers, the instructions by the counter, and what the message cost.
+    fn call(&mut self, (method, count): (&str, u32)) -> Result<(u64, Cost), String> {
+        let argument = Encode!(&count).expect("a number can be encoded");
+        let outcome = self.replica.update(self.canister, Principal::anonymous(), method, &argument);
+        let reply = outcome.result.map_err(|reject| format!("{method} {count}: {reject}"))?;
+        let answer = Decode!(&reply, Result<u64, String>).map_err(|error| format!("{method} {count}: {error}"))?;
+        Ok((answer.map_err(|error| format!("{method} {count}: {error}"))?, outcome.cost))
+    }
 }

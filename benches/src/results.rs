@@ -113,7 +113,8 @@ pub fn to_table(measured: &[Measurement]) -> String {
     out
 }
 
-fn thousands(n: u64) -> String {
+/// A number with commas between the thousands.
+pub fn thousands(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::new();
     for (i, digit) in digits.chars().enumerate() {

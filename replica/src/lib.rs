@@ -29,6 +29,7 @@
 #![warn(missing_docs)]
 
 mod cycles;
+mod profile;
 mod replica;
 mod runtime;
 mod server;
@@ -36,6 +37,7 @@ mod types;
 mod wasm;
 
 pub use candid::Principal;
+pub use profile::{Frame, FunctionCost, Profile};
 pub use replica::{CanisterSettings, IngressId, Replica};
 pub use server::{ServerConfig, serve};
 pub use types::{

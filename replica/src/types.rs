@@ -36,6 +36,8 @@ pub struct Config {
     pub time_nanos: u64,
     /// Where compiled modules are kept for later processes; see [`ModuleCache`](crate::ModuleCache).
     pub module_cache: Option<PathBuf>,
+    /// Compile modules so that [`Replica::set_profiling`](crate::Replica::set_profiling) works. They run slower.
+    pub profile: bool,
     /// The root key in DER form, for `ic0.root_key_copy`; empty when there is none.
     pub root_key: Vec<u8>,
 }
@@ -50,6 +52,7 @@ impl Default for Config {
             // 6 May 2021, the day the IC's clock starts in PocketIC as well.
             time_nanos: 1_620_328_630_000_000_000,
             module_cache: None,
+            profile: false,
             root_key: Vec::new(),
         }
     }

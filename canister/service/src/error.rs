@@ -57,3 +57,9 @@ fn from_engine(error: EngineError) -> Error {
         }
     }
 }
+
+/// `text` cut to at most `bytes_max` bytes, at a character's boundary.
+pub fn cut(mut text: String, bytes_max: usize) -> String {
+    text.truncate(text.floor_char_boundary(bytes_max));
+    text
+}

@@ -15,6 +15,8 @@ pub trait Host {
     fn with_argument<R>(&self, bytes: usize, body: impl FnOnce(&[u8]) -> R) -> R;
     /// Whether the caller is a controller of this canister.
     fn caller_is_controller(&self) -> bool;
+    /// Whether the message is executed by all replicas of the subnet, as a query method is when it is called as an update.
+    fn is_replicated(&self) -> bool;
     /// Replies with `bytes`. To be called once.
     fn reply(&self, bytes: &[u8]);
 }
@@ -49,6 +51,10 @@ impl Host for Ic {
         let principal = &mut principal[..bytes];
         ic0::msg_caller_copy(principal, 0);
         ic0::is_controller(principal) == 1
+    }
+
+    fn is_replicated(&self) -> bool {
+        ic0::in_replicated_execution() == 1
     }
 
     #[inline(always)]

@@ -124,7 +124,7 @@ proptest! {
         values in proptest::collection::vec(proptest::option::of(".{0,300}"), 0..50),
     ) {
         let mut buffer = vec![7; 3];
-        let mut reply = replies::Values::new(&mut buffer);
+        let mut reply = replies::Values::new(&mut buffer, 10);
         for value in &values {
             prop_assert!(reply.push(value.as_deref().map(str::as_bytes)));
         }
@@ -179,7 +179,7 @@ fn replies_decode_at_their_declared_types() {
 fn a_batch_stops_before_the_reply_is_too_large() {
     let value = vec![b'x'; 500_000];
     let mut buffer = Vec::new();
-    let mut reply = replies::Values::new(&mut buffer);
+    let mut reply = replies::Values::new(&mut buffer, 10);
     let mut added = 0;
     while reply.push(Some(&value)) {
         added += 1;
@@ -192,7 +192,7 @@ fn a_batch_stops_before_the_reply_is_too_large() {
     let answer = answer.unwrap();
     assert_eq!((answer.values.len(), answer.next), (added, Some(added as u32)));
 
-    let mut reply = replies::Values::new(&mut buffer);
+    let mut reply = replies::Values::new(&mut buffer, 10);
     for _ in 0..KEYS_MAX {
         assert!(reply.push(None));
     }

@@ -2,6 +2,7 @@
 
 use super::Shared;
 use crate::cycles;
+use crate::profile::{Profile, Profiler};
 use crate::runtime::{Context, Entry, Environment, Instance, Message, OutgoingCall, StableMemory, Trap};
 use crate::types::{Cost, ErrorCode, LogLine, Reject, Status};
 use crate::wasm::Module;
@@ -11,6 +12,8 @@ use std::sync::Arc;
 
 /// Bytes of log that a canister keeps.
 const LOG_BYTES_MAX: usize = 4_096;
+/// Profiles that a canister keeps.
+const PROFILES_MAX: usize = 10_000;
 
 /// A reply's bytes or the reject.
 pub(super) type CallResult = Result<Vec<u8>, Reject>;
@@ -94,6 +97,8 @@ pub(super) struct Canister {
     pub chunks: BTreeMap<[u8; 32], Arc<Vec<u8>>>,
     pub snapshots: BTreeMap<Vec<u8>, Snapshot>,
     pub next_snapshot: u64,
+    /// Profiles that nobody has taken yet, oldest first.
+    pub profiles: Vec<Profile>,
 }
 
 /// What becomes of a message's changes.
@@ -141,6 +146,7 @@ impl Canister {
             chunks: BTreeMap::new(),
             snapshots: BTreeMap::new(),
             next_snapshot: 0,
+            profiles: Vec::new(),
         }
     }
 
@@ -205,6 +211,7 @@ impl Canister {
         let mut message = Message::new(context, environment, std::mem::take(&mut self.stable), limit);
         message.balance = self.balance;
         message.global_timer = self.global_timer;
+        message.profiler = shared.profiling.then(Profiler::default);
         if context != Context::Inspect {
             message.fault = shared.fault.take().unwrap_or_default();
         }
@@ -235,6 +242,11 @@ impl Canister {
     pub fn execute_on(&mut self, instance: &mut Instance, entry: &Entry, message: Message, effect: Effect) -> Executed {
         let (context, time, available) = (message.context, message.environment.time_nanos, message.available);
         let (mut message, result, cost) = instance.run(entry, message);
+        if let Some(profiler) = message.profiler.take()
+            && self.profiles.len() < PROFILES_MAX
+        {
+            self.profiles.push(profiler.finish(entry, cost, &instance.metadata().functions));
+        }
         match (effect, &result) {
             (Effect::Hold, _) => {}
             (Effect::Keep, Ok(())) => {

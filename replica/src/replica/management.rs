@@ -20,7 +20,7 @@ pub(super) const EMPTY_REPLY: &[u8] = b"DIDL\x00\x00";
 const CHUNK_BYTES_MAX: usize = 1024 * 1024;
 /// Controllers of a canister.
 const CONTROLLERS_MAX: usize = 10;
-/// Bytes of the longest snapshot id's counter part; the rest is the canister's id.
+/// Snapshots of a canister.
 const SNAPSHOTS_MAX: usize = 10;
 
 /// Settings that are kept and reported, but change nothing here.
@@ -280,7 +280,7 @@ impl Replica {
         let settings = settings.unwrap_or_default();
         let mut probe = Canister::new(canister_id(0), vec![caller], 0);
         apply(&mut probe, settings.clone())?;
-        let id = self.create_for(CanisterSettings { controllers: probe.controllers.to_vec(), cycles, id })?;
+        let id = self.try_create_canister(CanisterSettings { controllers: probe.controllers.to_vec(), cycles, id })?;
         apply(self.canister_mut(&id)?, settings)?;
         encode((ic::CanisterIdRecord { canister_id: id },))
     }
@@ -401,7 +401,7 @@ impl Replica {
                 let canister = self.controlled(&args.canister_id, &caller)?;
                 let snapshot = find_snapshot(canister, &args.snapshot_id)?;
                 let instance = Instance::load(&snapshot.module, &snapshot.heap, &snapshot.globals)
-                    .map_err(|trap| super::schedule::step_failed(&args.canister_id, &trap))?;
+                    .map_err(|trap| trap.reject(&args.canister_id))?;
                 canister.installed = Some(super::canister::Installed { module: snapshot.module, instance });
                 canister.stable = snapshot.stable;
                 canister.certified_data = snapshot.certified_data;

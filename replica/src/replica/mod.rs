@@ -6,6 +6,7 @@ mod management;
 mod query;
 mod schedule;
 
+use crate::profile::Profile;
 use crate::runtime::{StableMemory, with_stack};
 use crate::types::{Config, Cost, ErrorCode, Fault, InstallMode, LogLine, MessageCost, Outcome, Reject, Status};
 use crate::wasm::ModuleCache;
@@ -66,6 +67,8 @@ struct Shared {
     subnet: Principal,
     root_key: Arc<Vec<u8>>,
     fault: Option<Fault>,
+    /// Messages record where their instructions go.
+    profiling: bool,
 }
 
 /// A replica of its own: nothing in it depends on anything outside, and the same calls give the same results.
@@ -116,12 +119,13 @@ impl Replica {
     pub fn new(config: Config) -> Self {
         let subnet = Principal::self_authenticating(b"icsql replica subnet");
         Self {
-            modules: ModuleCache::new(config.module_cache.clone()),
+            modules: ModuleCache::new(config.module_cache.clone()).for_profiles(config.profile),
             shared: Shared {
                 time: config.time_nanos,
                 root_key: Arc::new(config.root_key.clone()),
                 subnet,
                 fault: None,
+                profiling: false,
                 config,
             },
             canisters: BTreeMap::new(),
@@ -277,6 +281,21 @@ impl Replica {
     /// The fault that no message has met yet is taken back.
     pub fn clear_fault(&mut self) -> Option<Fault> {
         self.shared.fault.take()
+    }
+
+    /// From now on, or no longer, every message records where its instructions go. Needs
+    /// [`Config::profile`](crate::Config::profile); without it profiles have no frame but the message's own.
+    pub fn set_profiling(&mut self, on: bool) {
+        self.shared.profiling = on;
+    }
+
+    /// The profiles of the messages of a canister that ran since the last such call, in order; its inspections of
+    /// messages too. At most 10,000 are kept.
+    ///
+    /// # Errors
+    /// When there is no such canister.
+    pub fn take_profiles(&mut self, id: Principal) -> Result<Vec<Profile>, Reject> {
+        Ok(std::mem::take(&mut self.canister_mut(&id)?.profiles))
     }
 
     /// The messages that ran since the last call, install or tick began.

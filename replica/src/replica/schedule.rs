@@ -1,9 +1,9 @@
 //! Calls from outside, calls between canisters, their answers.
 
 use super::canister::{CallContext, CallResult, Callback, Canister, Effect, Executed, Origin};
-use super::{CanisterSettings, IngressId, Replica, not_found};
+use super::{IngressId, Replica, not_found};
 use crate::cycles;
-use crate::runtime::{Context, Entry, OutgoingCall, Trap};
+use crate::runtime::{Context, Entry, OutgoingCall};
 use crate::types::{
     Cost, ErrorCode, INGRESS_BYTES_MAX, INSPECT_INSTRUCTIONS_MAX, MessageCost, Outcome, Reject, Status,
 };
@@ -354,11 +354,6 @@ impl Replica {
             self.respond(origin, Ok(super::management::EMPTY_REPLY.to_vec()), 0);
         }
     }
-
-    /// A new canister for a caller that pays for it.
-    pub(super) fn create_for(&mut self, settings: CanisterSettings) -> Result<Principal, Reject> {
-        self.try_create_canister(settings)
-    }
 }
 
 /// How this method runs when it is called as an update or by a canister.
@@ -412,9 +407,4 @@ pub(super) fn no_method(canister: &Principal, kind: &str, method: &str) -> Rejec
         ErrorCode::CanisterMethodNotFound,
         format!("Error from Canister {canister}: Canister has no {kind} method '{method}'."),
     )
-}
-
-/// The reject of a step that trapped.
-pub(super) fn step_failed(canister: &Principal, trap: &Trap) -> Reject {
-    trap.reject(canister)
 }

@@ -4,14 +4,14 @@ use super::host::{Handles, HeapLog, Host, PAGE, PAGES_PER_WASM_PAGE, instruction
 use super::message::Message;
 use super::trap::Trap;
 use crate::types::Cost;
-use crate::wasm::{COUNTER, HEAP, MARKS, Module, START, TABLE, TABLES_CHANGED, engine, global_export};
+use crate::wasm::{COUNTER, HEAP, MARKS, Metadata, Module, START, TABLE, TABLES_CHANGED, engine, global_export};
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Arc;
 use wasmtime::{AsContextMut, Global, Ref, Store, TypedFunc, Val};
 
 /// Instructions for each heap page that a message changes.
-const HEAP_PAGE_INSTRUCTIONS: u64 = 1_000;
+pub(crate) const HEAP_PAGE_INSTRUCTIONS: u64 = 1_000;
 /// Native stack for canister code and the host functions below it, bytes.
 const STACK_BYTES: usize = 16 * 1024 * 1024;
 
@@ -42,10 +42,7 @@ pub(crate) struct Instance {
 impl Instance {
     /// Instantiates the module; the start function is not run.
     pub fn new(module: &Arc<Module>) -> Result<Self, Trap> {
-        let failed = |e: wasmtime::Error| match Trap::from_engine(&e, 0) {
-            Trap::Wasm(what) => Trap::Wasm(what),
-            other => other,
-        };
+        let failed = |e: wasmtime::Error| Trap::from_engine(&e, 0);
         let missing = |what: &str| Trap::Wasm(format!("the module lost its export {what}"));
         let engine = engine().map_err(|e| Trap::Wasm(e.to_string()))?;
         let mut store = Store::new(engine, Host::default());
@@ -82,6 +79,11 @@ impl Instance {
         self.exports.contains_key(START)
     }
 
+    /// What the module says about itself.
+    pub fn metadata(&self) -> &Metadata {
+        &self.module.metadata
+    }
+
     /// Bytes of the heap.
     pub fn heap_bytes(&self) -> u64 {
         self.handles.heap.data_size(&self.store) as u64
@@ -101,6 +103,9 @@ impl Instance {
         let stop = message.fault.trap_after_instructions.filter(|n| *n < limit);
         message.limit = stop.unwrap_or(limit);
         let (context, start) = (message.context, message.limit);
+        if let Some(profiler) = &mut message.profiler {
+            profiler.start(start);
+        }
         set_instructions_left(&mut self.store, self.handles.counter, i64::try_from(start).unwrap_or(i64::MAX));
         self.store.data_mut().message = Some(message);
         let result = self.call(entry).map_err(|e| Trap::from_engine(&e, limit));
@@ -113,6 +118,9 @@ impl Instance {
             unreachable!("the message stays in the store while its code runs")
         };
         message.fault = Default::default();
+        if let Some(profiler) = &mut message.profiler {
+            profiler.settle(left);
+        }
         if let Some(abandoned) = message.pending_call.take() {
             message.balance = message.balance.saturating_add(abandoned.cycles);
         }

@@ -1,6 +1,7 @@
 //! The message being executed, as the system API sees it.
 
 use super::stable::StableMemory;
+use crate::profile::Profiler;
 use crate::types::{Fault, Status};
 use candid::Principal;
 use std::sync::Arc;
@@ -158,6 +159,8 @@ pub(crate) struct Message {
     pub stable_bytes_written: u64,
     pub stable_writes: u64,
     pub stable_grows: u64,
+    /// Where the instructions go, if that is recorded.
+    pub profiler: Option<Profiler>,
 }
 
 impl Message {
@@ -196,6 +199,7 @@ impl Message {
             stable_bytes_written: 0,
             stable_writes: 0,
             stable_grows: 0,
+            profiler: None,
         }
     }
 }

@@ -8,7 +8,7 @@ mod system_api;
 mod trap;
 
 pub(crate) use host::Host;
-pub(crate) use instance::{Entry, Instance, with_stack};
+pub(crate) use instance::{Entry, HEAP_PAGE_INSTRUCTIONS, Instance, with_stack};
 pub(crate) use message::{Context, Environment, Message, OutgoingCall};
 pub use stable::StableMemory;
 pub(crate) use system_api::linker;

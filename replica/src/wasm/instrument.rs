@@ -13,6 +13,7 @@
 //! - Bulk operations call the host with their range and length before they run.
 //! - Memory, table, mutable globals and the start function are exported under names of our own. The start
 //!   section goes: the host decides when that function runs.
+//! - For profiles only: each function tells the host that it was entered, each caller that it has control again.
 //!
 //! Nothing that is added is counted.
 
@@ -49,19 +50,27 @@ pub(crate) fn global_export(index: u32) -> String {
 /// A mark for each page of a 4 GiB heap, and Wasm pages come whole: one more holds the mark past the last page.
 const MARKS_PAGES: u64 = (1 << 20) / 65_536 + 1;
 
-/// The host's functions in the order of their imports: name, parameters.
-const HOST_FUNCTIONS: [(&str, &[ValType]); 5] = [
-    ("out_of_instructions", &[]),
-    ("touch", &[ValType::I32]),
-    ("bulk", &[ValType::I32, ValType::I32]),
-    ("charge", &[ValType::I32]),
-    ("grown", &[ValType::I32]),
+/// The host's functions in the order of their imports: name, parameters, results.
+const HOST_FUNCTIONS: [(&str, &[ValType], &[ValType]); 7] = [
+    ("out_of_instructions", &[], &[]),
+    ("touch", &[ValType::I32], &[]),
+    ("bulk", &[ValType::I32, ValType::I32], &[]),
+    ("charge", &[ValType::I32], &[]),
+    ("grown", &[ValType::I32], &[]),
+    ("profile_enter", &[ValType::I32], &[ValType::I32]),
+    ("profile_leave", &[ValType::I32], &[]),
 ];
+/// How many of them are imported when nobody asks for profiles.
+const HOST_FUNCTIONS_UNPROFILED: u32 = 5;
 const OUT_OF_INSTRUCTIONS: u32 = 0;
 const TOUCH: u32 = 1;
 const BULK: u32 = 2;
 const CHARGE: u32 = 3;
 const GROWN: u32 = 4;
+/// Takes the index of a function, as the canister's module counts them, and gives the depth of the call stack then.
+const PROFILE_ENTER: u32 = 5;
+/// Takes the depth that the call stack has again.
+const PROFILE_LEAVE: u32 = 6;
 
 /// What the IC's execution environment accepts of WebAssembly, 32-bit memories only.
 fn features() -> WasmFeatures {
@@ -82,13 +91,14 @@ fn features() -> WasmFeatures {
 /// Renumbers functions: the host's imports come after the canister's.
 struct Renumber {
     imported: u32,
+    host_functions: u32,
 }
 
 impl Reencode for Renumber {
     type Error = std::convert::Infallible;
 
     fn function_index(&mut self, function: u32) -> Result<u32, reencode::Error<Self::Error>> {
-        Ok(if function < self.imported { function } else { function + HOST_FUNCTIONS.len() as u32 })
+        Ok(if function < self.imported { function } else { function + self.host_functions })
     }
 }
 
@@ -97,10 +107,11 @@ fn broken(error: impl std::fmt::Display) -> ModuleError {
 }
 
 /// Rewrites `wasm`. Refuses what does not validate, and what the IC refuses: imports from elsewhere than `ic0`,
-/// imported memories and the like, more than one memory, exports that are reserved or given twice.
-pub(super) fn instrument(wasm: &[u8]) -> Result<(Vec<u8>, Metadata), ModuleError> {
+/// imported memories and the like, more than one memory, exports that are reserved or given twice. With `profile` the
+/// module also reports which function runs, and the metadata holds the functions' names.
+pub(super) fn instrument(wasm: &[u8], profile: bool) -> Result<(Vec<u8>, Metadata), ModuleError> {
     Validator::new_with_features(features()).validate_all(wasm).map_err(broken)?;
-    let mut module = Rewriter::default();
+    let mut module = Rewriter { profile, ..Rewriter::default() };
     for payload in Parser::new(0).parse_all(wasm) {
         module.payload(payload.map_err(broken)?)?;
     }
@@ -109,6 +120,7 @@ pub(super) fn instrument(wasm: &[u8]) -> Result<(Vec<u8>, Metadata), ModuleError
 
 #[derive(Default)]
 struct Rewriter {
+    profile: bool,
     metadata: Metadata,
     types: enc::TypeSection,
     type_count: u32,
@@ -137,7 +149,11 @@ struct Rewriter {
 
 impl Rewriter {
     fn renumber(&self) -> Renumber {
-        Renumber { imported: self.imported }
+        Renumber { imported: self.imported, host_functions: self.host_functions() }
+    }
+
+    fn host_functions(&self) -> u32 {
+        if self.profile { HOST_FUNCTIONS.len() as u32 } else { HOST_FUNCTIONS_UNPROFILED }
     }
 
     fn payload(&mut self, payload: Payload<'_>) -> Result<(), ModuleError> {
@@ -165,6 +181,9 @@ impl Rewriter {
                         return Err(ModuleError::Import { module: import.module.into(), name: import.name.into() });
                     }
                     self.imports.import(import.module, import.name, enc::EntityType::Function(ty));
+                    if self.profile {
+                        self.metadata.name_function(self.imported, format!("ic0.{}", import.name));
+                    }
                     self.imported += 1;
                 }
             }
@@ -213,15 +232,35 @@ impl Rewriter {
                 self.renumber().parse_data_section(&mut self.data, section).map_err(broken)?;
             }
             Payload::CodeSectionEntry(body) => self.body(&body)?,
-            Payload::CustomSection(section) => self.metadata.add_custom_section(section.name(), section.data()),
+            Payload::CustomSection(section) => {
+                if let (true, wasmparser::KnownCustom::Name(names)) = (self.profile, section.as_known()) {
+                    self.names(names);
+                }
+                self.metadata.add_custom_section(section.name(), section.data());
+            }
             Payload::TagSection(_) => return Err(broken("exceptions are not supported")),
             _ => {}
         }
         Ok(())
     }
 
+    /// Takes the functions' names; a name section that cannot be read is as good as none.
+    fn names(&mut self, names: wasmparser::NameSectionReader<'_>) {
+        for subsection in names.into_iter().map_while(Result::ok) {
+            if let wasmparser::Name::Function(functions) = subsection {
+                for naming in functions.into_iter().map_while(Result::ok) {
+                    if naming.index >= self.imported {
+                        let name = format!("{:#}", rustc_demangle::demangle(naming.name));
+                        self.metadata.name_function(naming.index, name);
+                    }
+                }
+            }
+        }
+    }
+
     fn body(&mut self, body: &wasmparser::FunctionBody<'_>) -> Result<(), ModuleError> {
         let ty = self.function_types.get(self.bodies).copied().unwrap_or(0);
+        let index = self.imported + self.bodies as u32;
         self.bodies += 1;
         let params = self.type_params.get(ty as usize).copied().unwrap_or(0);
         let operators: Vec<Operator<'_>> =
@@ -236,13 +275,20 @@ impl Rewriter {
             locals.push((count, renumber.val_type(ty).map_err(broken)?));
         }
         let scratch = Scratch::new(&operators, local_count, &mut locals);
+        let depth = self.profile.then(|| {
+            let local = params + locals.iter().map(|(count, _)| count).sum::<u32>();
+            locals.push((1, ValType::I32));
+            local
+        });
         let mut writer = Body {
             function: enc::Function::new(locals),
             scratch,
             counter: self.global_count,
             tables_changed: self.global_count + 1,
-            host: self.imported,
+            imported: self.imported,
+            depth,
         };
+        writer.entered(index);
         let charges = charges(&operators);
         let mut next = charges.iter().peekable();
         for (position, operator) in operators.into_iter().enumerate() {
@@ -251,9 +297,13 @@ impl Rewriter {
             }
             writer.before(&operator);
             let grows = matches!(operator, Operator::MemoryGrow { .. });
+            let calls = matches!(operator, Operator::Call { .. } | Operator::CallIndirect { .. });
             writer.function.instruction(&renumber.instruction(operator).map_err(broken)?);
             if grows {
                 writer.after_grow();
+            }
+            if calls {
+                writer.left(0);
             }
         }
         self.code.function(&writer.function);
@@ -264,8 +314,8 @@ impl Rewriter {
         if self.memory_count > 1 {
             return Err(broken("a canister has one memory at most"));
         }
-        for (name, params) in HOST_FUNCTIONS {
-            self.types.ty().function(params.iter().copied(), []);
+        for (name, params, results) in HOST_FUNCTIONS.into_iter().take(self.host_functions() as usize) {
+            self.types.ty().function(params.iter().copied(), results.iter().copied());
             self.imports.import(HOST_MODULE, name, enc::EntityType::Function(self.type_count));
             self.type_count += 1;
         }
@@ -437,8 +487,10 @@ struct Body {
     scratch: Scratch,
     counter: u32,
     tables_changed: u32,
-    /// Index of the first of the host's functions.
-    host: u32,
+    /// Functions that the canister imports; the host's follow.
+    imported: u32,
+    /// For profiles: the local with the depth of the call stack in this function.
+    depth: Option<u32>,
 }
 
 impl Body {
@@ -457,13 +509,42 @@ impl Body {
                 I::I64Const(0),
                 I::I64LtS,
                 I::If(BlockType::Empty),
-                I::Call(self.host + OUT_OF_INSTRUCTIONS),
+                I::Call(self.imported + OUT_OF_INSTRUCTIONS),
                 I::End,
             ]);
         }
     }
 
+    fn entered(&mut self, index: u32) {
+        if let Some(depth) = self.depth {
+            self.emit(&[I::I32Const(index as i32), I::Call(self.imported + PROFILE_ENTER), I::LocalSet(depth)]);
+        }
+    }
+
+    /// Control is back here, or `below` frames further down.
+    fn left(&mut self, below: i32) {
+        if let Some(depth) = self.depth {
+            self.emit(&[I::LocalGet(depth), I::I32Const(below), I::I32Sub, I::Call(self.imported + PROFILE_LEAVE)]);
+        }
+    }
+
+    /// A tail call takes this function's frame away. The system's functions do not report that they are entered.
+    fn before_call(&mut self, operator: &Operator<'_>) {
+        if self.depth.is_none() {
+            return;
+        }
+        if matches!(operator, Operator::ReturnCall { .. } | Operator::ReturnCallIndirect { .. }) {
+            self.left(1);
+        }
+        if let Operator::Call { function_index } | Operator::ReturnCall { function_index } = *operator
+            && function_index < self.imported
+        {
+            self.emit(&[I::I32Const(function_index as i32), I::Call(self.imported + PROFILE_ENTER), I::Drop]);
+        }
+    }
+
     fn before(&mut self, operator: &Operator<'_>) {
+        self.before_call(operator);
         if let Some((ty, offset)) = store(operator) {
             self.before_store(ty, offset);
         }
@@ -476,7 +557,7 @@ impl Body {
                     I::LocalSet(source),
                     I::LocalTee(destination),
                     I::LocalGet(length),
-                    I::Call(self.host + BULK),
+                    I::Call(self.imported + BULK),
                     I::LocalGet(destination),
                     I::LocalGet(source),
                     I::LocalGet(length),
@@ -484,7 +565,7 @@ impl Body {
             }
             Some(Bulk::Table) => {
                 let length = self.scratch.length;
-                self.emit(&[I::LocalTee(length), I::LocalGet(length), I::Call(self.host + CHARGE)]);
+                self.emit(&[I::LocalTee(length), I::LocalGet(length), I::Call(self.imported + CHARGE)]);
             }
             None => {}
         }
@@ -520,7 +601,7 @@ impl Body {
             I::I32Ne,
             I::If(BlockType::Empty),
             I::LocalGet(page),
-            I::Call(self.host + TOUCH),
+            I::Call(self.imported + TOUCH),
             I::End,
             I::LocalGet(address),
             I::LocalGet(value),
@@ -529,7 +610,7 @@ impl Body {
 
     fn after_grow(&mut self) {
         let result = self.scratch.page;
-        self.emit(&[I::LocalTee(result), I::LocalGet(result), I::Call(self.host + GROWN)]);
+        self.emit(&[I::LocalTee(result), I::LocalGet(result), I::Call(self.imported + GROWN)]);
     }
 }
 

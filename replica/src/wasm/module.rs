@@ -88,6 +88,9 @@ pub struct Metadata {
     /// Operators in the module's functions, as the IC counts them to price the compilation.
     pub(crate) operators: u64,
     pub(crate) mutable_globals: u32,
+    /// For profiles: names of the functions by index, empty where none is known.
+    #[serde(default)]
+    pub(crate) functions: Vec<String>,
 }
 
 impl Metadata {
@@ -106,6 +109,14 @@ impl Metadata {
             return Err(ModuleError::Export(format!("Exporting reserved function '{name}' with \"canister_\" prefix")));
         }
         Ok(())
+    }
+
+    pub(super) fn name_function(&mut self, index: u32, name: String) {
+        let index = index as usize;
+        if self.functions.len() <= index {
+            self.functions.resize(index + 1, String::new());
+        }
+        self.functions[index] = name;
     }
 
     pub(super) fn add_custom_section(&mut self, name: &str, data: &[u8]) {
@@ -168,13 +179,19 @@ type Slot = Arc<OnceLock<Result<Arc<Module>, ModuleError>>>;
 #[derive(Clone, Debug, Default)]
 pub struct ModuleCache {
     directory: Option<PathBuf>,
+    profile: bool,
 }
 
 impl ModuleCache {
     /// `directory`: where compiled modules are kept for later processes. It must be one that only this user's
     /// programs write to, since its contents are executed.
     pub fn new(directory: Option<PathBuf>) -> Self {
-        Self { directory }
+        Self { directory, profile: false }
+    }
+
+    /// The same cache, but the modules out of it also report which function runs. They count as they did, but slower.
+    pub fn for_profiles(self, profile: bool) -> Self {
+        Self { profile, ..self }
     }
 
     /// Compiles `wasm`, raw or gzipped, or finds it compiled.
@@ -182,14 +199,15 @@ impl ModuleCache {
     /// # Errors
     /// When the IC would not install the module; the message says why.
     pub fn compile(&self, wasm: &[u8]) -> Result<Arc<Module>, ModuleError> {
-        static SLOTS: OnceLock<Mutex<HashMap<[u8; 32], Slot>>> = OnceLock::new();
+        static SLOTS: OnceLock<Mutex<HashMap<([u8; 32], bool), Slot>>> = OnceLock::new();
         let hash: [u8; 32] = Sha256::digest(wasm).into();
+        let key = (hash, self.profile);
         let slot = {
             let mut slots = SLOTS.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
-            if slots.len() >= CACHED_MODULES_MAX && !slots.contains_key(&hash) {
+            if slots.len() >= CACHED_MODULES_MAX && !slots.contains_key(&key) {
                 slots.clear();
             }
-            Slot::clone(slots.entry(hash).or_default())
+            Slot::clone(slots.entry(key).or_default())
         };
         slot.get_or_init(|| self.compile_uncached(wasm, hash).map(Arc::new)).clone()
     }
@@ -197,14 +215,16 @@ impl ModuleCache {
     fn compile_uncached(&self, wasm: &[u8], hash: [u8; 32]) -> Result<Module, ModuleError> {
         let engine = engine()?;
         let file = self.directory.as_ref().map(|d| {
-            d.join(format!("{}-{}-{}.module", hex::encode(hash), env!("CARGO_PKG_VERSION"), instrument::VERSION))
+            let profile = if self.profile { "-profile" } else { "" };
+            let version = env!("CARGO_PKG_VERSION");
+            d.join(format!("{}-{version}-{}{profile}.module", hex::encode(hash), instrument::VERSION))
         });
         if let Some((metadata, compiled)) = file.as_ref().and_then(|f| artifact::load(engine, f)) {
             let pre = runtime::linker(engine)?.instantiate_pre(&compiled).map_err(invalid)?;
             return Ok(Module { hash, metadata, pre });
         }
         let raw = decompress(wasm)?;
-        let (rewritten, metadata) = instrument::instrument(&raw)?;
+        let (rewritten, metadata) = instrument::instrument(&raw, self.profile)?;
         let compiled = wasmtime::Module::new(engine, &rewritten).map_err(invalid)?;
         let pre = runtime::linker(engine)?.instantiate_pre(&compiled).map_err(invalid)?;
         if let Some(file) = file {

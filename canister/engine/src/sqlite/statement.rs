@@ -16,6 +16,54 @@ pub(crate) struct Statement {
     columns: c_int,
 }
 
+/// `IcsqlValue` of `libc/icsql_inside.c`.
+#[repr(C)]
+struct RawScalar {
+    kind: c_int,
+    bytes: c_int,
+    value: RawValue,
+}
+
+#[repr(C)]
+union RawValue {
+    integer: i64,
+    real: f64,
+    start: *const u8,
+}
+
+impl RawScalar {
+    /// What `icsql_bind` can bind.
+    #[inline]
+    fn of(value: ValueRef<'_>) -> Option<Self> {
+        let bytes = |kind, bytes: &[u8]| {
+            let value = RawValue { start: bytes.as_ptr() };
+            Some(Self { kind, bytes: c_int::try_from(bytes.len()).ok()?, value })
+        };
+        match value {
+            ValueRef::Integer(integer) => {
+                Some(Self { kind: sys::SQLITE_INTEGER, bytes: 0, value: RawValue { integer } })
+            }
+            ValueRef::Text(text) => bytes(sys::SQLITE_TEXT, text),
+            ValueRef::Blob(blob) => bytes(sys::SQLITE_BLOB, blob),
+            ValueRef::Null | ValueRef::Real(_) => None,
+        }
+    }
+
+    /// # Safety
+    /// The kind is text or blob, and SQLite answered it just now for a row that outlives the result.
+    unsafe fn slice<'a>(&self) -> &'a [u8] {
+        let bytes = usize::try_from(self.bytes).unwrap_or(0);
+        // An empty blob has no address.
+        // SAFETY: SQLite's pointer is valid for as many bytes as it says.
+        if bytes == 0 { &[] } else { unsafe { slice::from_raw_parts(self.value.start, bytes) } }
+    }
+}
+
+unsafe extern "C-unwind" {
+    fn icsql_bind(statement: *mut sys::sqlite3_stmt, number: c_int, value: *const RawScalar) -> c_int;
+    fn icsql_column(statement: *mut sys::sqlite3_stmt, column: c_int, value: *mut RawScalar) -> c_int;
+}
+
 /// What a step came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
@@ -100,6 +148,9 @@ impl Statement {
             // function returns, and the statement does not step after that: whoever steps it binds first, all its
             // parameters. An empty slice has a pointer that is not null, so it binds an empty value and not NULL.
             let code = unsafe {
+                if RawScalar::of(value).is_some_and(|raw| icsql_bind(handle, number, &raw) != 0) {
+                    return Ok(());
+                }
                 match value {
                     ValueRef::Null => sys::sqlite3_bind_null(handle, number),
                     ValueRef::Integer(integer) => sys::sqlite3_bind_int64(handle, number, integer),
@@ -151,45 +202,36 @@ impl Statement {
     ///
     /// # Errors
     /// `SQLITE_RANGE` if there is no such column, `SQLITE_NOMEM` if its bytes could not be had.
+    #[inline]
     pub(crate) fn column(&self, column: usize) -> Result<ValueRef<'_>, SqliteError> {
-        if column >= self.columns() {
-            let message = format!("there is no column {column} in a row of {}", self.columns());
-            return Err(SqliteError { code: sys::SQLITE_RANGE, message, offset: None });
-        }
-        let number = column as c_int;
-        let handle = self.handle.as_ptr();
-        // SAFETY: the statement is on a row and the column exists (a statement that SQLite prepared again after a
-        // change of the schema has as many columns, or `column_*` answers NULL). The bytes live until the statement
-        // steps, is reset or the column is converted; nothing here converts, and `&self` outlives the reference.
+        let mut raw = RawScalar { kind: sys::SQLITE_NULL, bytes: 0, value: RawValue { integer: 0 } };
+        let number = c_int::try_from(column).unwrap_or(c_int::MAX);
+        // SAFETY: the statement is live and `raw` can be written to. The union's field is the one that goes with the
+        // kind. Pointers are valid for as many bytes as stand beside them, until the statement steps or is reset, and
+        // `&self` outlives the reference.
         unsafe {
-            Ok(match sys::sqlite3_column_type(handle, number) {
-                sys::SQLITE_INTEGER => ValueRef::Integer(sys::sqlite3_column_int64(handle, number)),
-                sys::SQLITE_FLOAT => ValueRef::Real(sys::sqlite3_column_double(handle, number)),
-                sys::SQLITE_TEXT => ValueRef::Text(self.bytes(number)?),
-                sys::SQLITE_BLOB => ValueRef::Blob(self.bytes(number)?),
+            let code = icsql_column(self.handle.as_ptr(), number, &mut raw);
+            if code != sys::SQLITE_OK {
+                return Err(self.column_error(column, code));
+            }
+            Ok(match raw.kind {
+                sys::SQLITE_INTEGER => ValueRef::Integer(raw.value.integer),
+                sys::SQLITE_FLOAT => ValueRef::Real(raw.value.real),
+                sys::SQLITE_TEXT => ValueRef::Text(raw.slice()),
+                sys::SQLITE_BLOB => ValueRef::Blob(raw.slice()),
                 _ => ValueRef::Null,
             })
         }
     }
 
-    /// The bytes of a text or blob. Text too is asked for as a blob: the database is UTF-8, so its bytes are the same,
-    /// and SQLite need not copy them in order to end them with a NUL.
-    ///
-    /// # Safety
-    /// The statement is on a row that has the column.
-    unsafe fn bytes(&self, column: c_int) -> Result<&[u8], SqliteError> {
-        // SAFETY: SQLite's pointer is valid for as many bytes as it says.
-        unsafe {
-            let start = sys::sqlite3_column_blob(self.handle.as_ptr(), column).cast::<u8>();
-            let bytes = usize::try_from(sys::sqlite3_column_bytes(self.handle.as_ptr(), column)).unwrap_or(0);
-            if bytes == 0 {
-                return Ok(&[]);
-            }
-            if start.is_null() {
-                return Err(self.error(sys::SQLITE_NOMEM));
-            }
-            Ok(slice::from_raw_parts(start, bytes))
-        }
+    #[cold]
+    fn column_error(&self, column: usize, code: c_int) -> SqliteError {
+        let message = if code == sys::SQLITE_RANGE {
+            format!("there is no column {column} in a row of {}", self.columns())
+        } else {
+            "out of memory".into()
+        };
+        SqliteError { code, message, offset: None }
     }
 
     fn error(&self, code: c_int) -> SqliteError {

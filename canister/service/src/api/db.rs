@@ -1,11 +1,10 @@
 //! The methods `db_…`.
-use super::typed;
+use super::{read_budget, typed};
 use crate::error::Failure;
 use crate::guard;
 use crate::host::Host;
 use crate::limits::{
-    INTEGRITY_INSTRUCTIONS_MAX, KEY_BYTES_MAX, KEYS_MAX, NOTE_BYTES_MAX, REPLY_BYTES_MAX, SCAN_BYTES_DEFAULT,
-    SCAN_BYTES_MAX, VALUE_BYTES_MAX,
+    KEY_BYTES_MAX, KEYS_MAX, NOTE_BYTES_MAX, REPLY_BYTES_MAX, SCAN_BYTES_DEFAULT, SCAN_BYTES_MAX, VALUE_BYTES_MAX,
 };
 use crate::ops;
 use crate::schema::SCHEMA_VERSION;
@@ -44,10 +43,9 @@ pub fn meta(host: &impl Host, service: &mut Service) {
 /// `db_integrity_check`.
 pub fn integrity_check(host: &impl Host, service: &mut Service) {
     typed(host, &guard::DB_INTEGRITY_CHECK, &method::DB_INTEGRITY_CHECK, |()| {
-        let transaction = service.database.meta().transaction_id;
-        Ok(service.database.read(|reader| {
-            Ok::<_, Failure>(ops::db::integrity_check(reader, transaction, INTEGRITY_INSTRUCTIONS_MAX)?)
-        })?)
+        let meta = service.database.meta();
+        let budget = read_budget(host);
+        Ok(service.database.read(|reader| Ok::<_, Failure>(ops::db::integrity_check(reader, &meta, budget)?))?)
     });
 }
 

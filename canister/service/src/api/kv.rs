@@ -1,5 +1,5 @@
 //! The methods `kv_…`.
-use super::{raw, typed};
+use super::{raw, read_budget, typed};
 use crate::codec::{arguments, general, replies};
 use crate::error::Failure;
 use crate::guard::{self, at_most, too_large};
@@ -85,7 +85,7 @@ fn get_many_checked<K: AsRef<str>>(host: &impl Host, service: &mut Service, keys
         check_key(key.as_ref()).map_err(|error| at_index(error, index))?;
     }
     let Service { database, reply, .. } = service;
-    let mut values = replies::Values::new(reply);
+    let mut values = replies::Values::new(reply, keys.len());
     let all = database.read(|reader| {
         for key in keys {
             let added = ops::kv::get(reader, key.as_ref(), |value| values.push(Some(value)))?;
@@ -138,7 +138,7 @@ pub fn get_note(host: &impl Host, service: &mut Service) {
 /// `kv_count`.
 pub fn count(host: &impl Host, service: &mut Service) {
     typed(host, &guard::KV_COUNT, &method::KV_COUNT, |()| {
-        Ok(service.database.read(|reader| Ok::<_, Failure>(ops::kv::count(reader)?))?)
+        Ok(service.database.read(|reader| Ok::<_, Failure>(ops::kv::count(reader, read_budget(host))?))?)
     });
 }
 

@@ -5,6 +5,7 @@ pub mod kv;
 use crate::codec::general;
 use crate::guard::Rule;
 use crate::host::Host;
+use crate::limits::{QUERY_INSTRUCTIONS_MAX, REPLICATED_INSTRUCTIONS_MAX};
 use candid::CandidType;
 use candid::utils::ArgumentDecoder;
 use icsql_types::method::Method;
@@ -43,4 +44,9 @@ fn refuse(host: &impl Host, error: &Error) {
         // An error is always encodable. Should it not be, a reply that does not decode beats a trap that says nothing.
         Err(_) => host.reply(b"DIDL\x00\x00"),
     }
+}
+
+/// The instructions for a read that may have to go through the whole database.
+fn read_budget(host: &impl Host) -> u64 {
+    if host.is_replicated() { REPLICATED_INSTRUCTIONS_MAX } else { QUERY_INSTRUCTIONS_MAX }
 }

@@ -1,4 +1,5 @@
 //! The candid crate, with quotas and with this interface's error.
+use crate::error::cut;
 use crate::limits::{DECODING_QUOTA, SKIPPING_QUOTA};
 use candid::de::DecoderConfig;
 use candid::utils::{ArgumentDecoder, decode_args_with_config};
@@ -56,10 +57,4 @@ pub fn encode<T: CandidType>(answer: Result<&T, &Error>) -> Result<Vec<u8>, Erro
         Err(error) => encode_args((Failure::Err(error),)),
     };
     encoded.map_err(|error| Error::Other { code: "encoding".to_owned(), message: error.to_string() })
-}
-
-/// `text` cut to at most `bytes_max` bytes, at a character's boundary.
-pub fn cut(mut text: String, bytes_max: usize) -> String {
-    text.truncate(text.floor_char_boundary(bytes_max));
-    text
 }

@@ -39,13 +39,17 @@ pub struct Values<'a> {
 
 /// Largest LEB128 form of a length that fits 32 bits.
 const LEB_BYTES_MAX: usize = 5;
+/// What is reserved for an entry before its value is known, in bytes.
+const VALUE_BYTES_EXPECTED: usize = 128;
 /// Room at the front of the buffer: what comes before the values is known last.
 const FRONT: usize = VALUES.len() + 5 + LEB_BYTES_MAX;
 
 impl<'a> Values<'a> {
-    /// Starts a reply in `bytes`, in place of what is there.
-    pub fn new(bytes: &'a mut Vec<u8>) -> Self {
+    /// Starts a reply for `count` keys in `bytes`, in place of what is there.
+    pub fn new(bytes: &'a mut Vec<u8>, count: usize) -> Self {
         bytes.clear();
+        // Values are often about this long; growing in steps would copy what is there each time.
+        bytes.reserve(FRONT + count.min(KEYS_MAX) * VALUE_BYTES_EXPECTED);
         bytes.resize(FRONT, 0);
         Self { bytes, count: 0, full: false }
     }

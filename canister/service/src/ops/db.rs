@@ -1,6 +1,9 @@
 //! The database as a whole: its structure checked, its image described and scanned.
-use crate::codec::general::cut;
-use crate::limits::{DAMAGED_PAGES_LISTED_MAX, PROBLEM_BYTES_MAX, PROBLEM_TEXT_BYTES_MAX, TABLE_NAMES_BYTES_MAX};
+use crate::error::cut;
+use crate::limits::{
+    CHECK_INSTRUCTIONS_PER_PAGE, DAMAGED_PAGES_LISTED_MAX, PROBLEM_BYTES_MAX, PROBLEM_TEXT_BYTES_MAX,
+    TABLE_NAMES_BYTES_MAX,
+};
 use core::ops::ControlFlow;
 use icsql_engine::stable::verify::Progress;
 use icsql_engine::{Error as EngineError, Meta, Reader, ValueRef};
@@ -61,18 +64,63 @@ impl Names {
     }
 }
 
-/// Checks table by table, then the database as a whole, until `instructions` are used up.
+/// A check in progress.
+struct Check<'r> {
+    reader: &'r Reader<'r>,
+    problems: Problems,
+    checked: Names,
+    unchecked: Names,
+}
+
+impl Check<'_> {
+    /// Checks everything at once, the free list and the pages that belong to nothing included. `false`: the budget ended
+    /// first. What was found until then counts for nothing: SQLite hands it out at the end.
+    fn whole(&mut self) -> bool {
+        let mut problems = Problems::default();
+        match problems.check(self.reader, &format!("PRAGMA main.integrity_check({PROBLEMS_MAX})")) {
+            Err(EngineError::Budget { .. }) => return false,
+            Err(error) => self.problems.add(format!("the database cannot be read as a whole: {error}")),
+            // It repeats what the tables' checks have found.
+            Ok(()) => self.problems = problems,
+        }
+        true
+    }
+
+    /// Checks the tables one by one. `false`: the budget ended before the last.
+    fn each(&mut self, tables: Vec<String>) -> bool {
+        let mut tables = tables.into_iter();
+        for table in tables.by_ref() {
+            // SQLite would read such a name as a number of problems. The check of the whole covers the table.
+            if table.starts_with(|first: char| first.is_ascii_digit() || "+-".contains(first)) {
+                self.unchecked.add(table);
+                continue;
+            }
+            let pragma = format!("PRAGMA main.integrity_check('{}')", table.replace('\'', "''"));
+            match self.problems.check(self.reader, &pragma) {
+                Ok(()) => self.checked.add(table),
+                Err(EngineError::Budget { .. }) => {
+                    self.unchecked.add(table);
+                    tables.for_each(|rest| self.unchecked.add(rest));
+                    return false;
+                }
+                Err(error) => {
+                    self.problems.add(format!("table {table} cannot be read: {error}"));
+                    self.checked.add(table);
+                }
+            }
+        }
+        true
+    }
+}
+
+/// Checks the structure of the database that `meta` describes until `instructions` are used up.
 ///
-/// Tables come first: when the budget ends, what they have shown stands. The check of the whole database repeats
-/// theirs and adds the free list and the pages that belong to nothing, so its findings take the place of theirs.
+/// A small database is checked as a whole. A larger one is checked table by table, so that what was done when the budget
+/// ends stands, and then as a whole if there is budget left.
 ///
 /// # Errors
 /// The engine's, if not even the list of tables can be read.
-pub fn integrity_check(
-    reader: &Reader<'_>,
-    transaction: u64,
-    instructions: u64,
-) -> Result<IntegrityReport, EngineError> {
+pub fn integrity_check(reader: &Reader<'_>, meta: &Meta, instructions: u64) -> Result<IntegrityReport, EngineError> {
     reader.limit_instructions(instructions);
     let mut tables = vec!["sqlite_schema".to_owned()];
     reader.query("SELECT name FROM main.sqlite_schema WHERE type = 'table' ORDER BY name", (), |row| {
@@ -80,48 +128,28 @@ pub fn integrity_check(
         Ok::<_, EngineError>(ControlFlow::Continue(()))
     })?;
 
-    let (mut problems, mut checked, mut unchecked) = (Problems::default(), Names::default(), Names::default());
-    let mut complete = true;
-    for table in tables {
-        // SQLite would read such a name as a number of problems. The check of the whole database covers the table.
-        let like_a_number = table.starts_with(|first: char| first.is_ascii_digit() || "+-".contains(first));
-        if !complete || like_a_number {
-            unchecked.add(table);
-            continue;
+    let mut check =
+        Check { reader, problems: Problems::default(), checked: Names::default(), unchecked: Names::default() };
+    let small = u64::from(meta.image_pages).saturating_mul(CHECK_INSTRUCTIONS_PER_PAGE) <= instructions;
+    let complete = if small && check.whole() {
+        tables.into_iter().for_each(|table| check.checked.add(table));
+        true
+    } else if check.each(tables) && check.whole() {
+        for table in core::mem::take(&mut check.unchecked.names) {
+            check.checked.add(table);
         }
-        match problems.check(reader, &format!("PRAGMA main.integrity_check('{}')", table.replace('\'', "''"))) {
-            Ok(()) => checked.add(table),
-            Err(EngineError::Budget { .. }) => {
-                complete = false;
-                unchecked.add(table);
-            }
-            Err(error) => {
-                problems.add(format!("table {table} cannot be read: {error}"));
-                checked.add(table);
-            }
-        }
-    }
-    if complete {
-        let mut whole = Problems::default();
-        match whole.check(reader, &format!("PRAGMA main.integrity_check({PROBLEMS_MAX})")) {
-            Ok(()) => {
-                problems = whole;
-                unchecked.names.drain(..).for_each(|name| checked.add(name));
-            }
-            Err(EngineError::Budget { .. }) => complete = false,
-            Err(error) => problems.add(format!("the database cannot be read as a whole: {error}")),
-        }
-    }
-    if !complete {
-        unchecked.add(PAGE_USE.to_owned());
-    }
+        true
+    } else {
+        check.unchecked.add(PAGE_USE.to_owned());
+        false
+    };
     Ok(IntegrityReport {
         complete,
-        problems: problems.texts,
-        problems_total: problems.total,
-        checked: checked.names,
-        unchecked: unchecked.names,
-        transaction,
+        problems: check.problems.texts,
+        problems_total: check.problems.total,
+        checked: check.checked.names,
+        unchecked: check.unchecked.names,
+        transaction: meta.transaction_id,
     })
 }
 

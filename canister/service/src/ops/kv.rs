@@ -1,6 +1,5 @@
 //! Keys, values and notes.
 use crate::error::Failure;
-use crate::limits::READ_INSTRUCTIONS_MAX;
 use icsql_engine::{Database, Error as EngineError, Reader, Sql, ValueRef, Writer};
 use icsql_types::Error;
 
@@ -77,12 +76,12 @@ pub fn get_note(reader: &Reader<'_>, key: &str) -> Result<Option<Option<String>>
     })
 }
 
-/// The number of keys.
+/// The number of keys, if counting them takes at most `instructions`: about 250 a key.
 ///
 /// # Errors
-/// The engine's; its budget's above all, when there are hundreds of millions.
-pub fn count(reader: &Reader<'_>) -> Result<u64, EngineError> {
-    reader.limit_instructions(READ_INSTRUCTIONS_MAX);
+/// The engine's; its budget's above all.
+pub fn count(reader: &Reader<'_>, instructions: u64) -> Result<u64, EngineError> {
+    reader.limit_instructions(instructions);
     let count = reader.query_row(&COUNT, (), |row| row.integer(0))?;
     Ok(count.and_then(|count| u64::try_from(count).ok()).unwrap_or(0))
 }

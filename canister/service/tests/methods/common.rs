@@ -36,6 +36,10 @@ impl Host for Message {
         self.controller
     }
 
+    fn is_replicated(&self) -> bool {
+        true
+    }
+
     fn reply(&self, bytes: &[u8]) {
         self.replies.borrow_mut().push(bytes.to_vec());
     }

@@ -119,28 +119,50 @@ fn a_check_reports_every_problem() {
 fn a_check_says_what_its_budget_did_not_reach() {
     let canister = filled(2_000);
     let database = &canister.service.database;
-    let check = |instructions| -> Result<IntegrityReport, icsql_engine::Error> {
-        database.read(|reader| ops::db::integrity_check(reader, 1, instructions))
+    let meta = database.meta();
+    // As if it were a large database, which is checked table by table.
+    let large = icsql_engine::Meta { image_pages: 1_000_000, ..meta };
+    let check = |meta, budget| -> Result<IntegrityReport, icsql_engine::Error> {
+        database.read(|reader| ops::db::integrity_check(reader, meta, budget))
     };
-    let whole = check(u64::MAX).unwrap();
+    let whole = check(&meta, u64::MAX).unwrap();
     assert!(whole.complete && whole.unchecked.is_empty());
-    let mut stopped = 0;
-    for budget in [10_000, 100_000, 1_000_000] {
-        let report = check(budget).unwrap();
+    let mut partly = 0;
+    for budget in (4..30).map(|power| 1 << power) {
+        let report = check(&large, budget).unwrap();
         let mut tables: Vec<_> = report.checked.iter().chain(&report.unchecked).cloned().collect();
         if !report.complete {
-            stopped += 1;
-            assert_eq!(report.unchecked.last().map(String::as_str), Some(ops::db::PAGE_USE));
-            tables.retain(|table| table != ops::db::PAGE_USE);
+            partly += u32::from(!report.checked.is_empty());
+            assert_eq!(tables.pop().as_deref(), Some(ops::db::PAGE_USE));
         }
         tables.sort();
         let mut expected = whole.checked.clone();
         expected.sort();
-        assert_eq!(tables, expected, "every table is in one of the lists");
+        assert_eq!(tables, expected, "every table is in one of the lists, budget {budget}");
         assert!(report.problems.is_empty(), "{report:?}");
     }
-    assert!(stopped > 0, "the smallest budget is too large for this test");
-    assert!(check(u64::MAX).unwrap().complete, "the budget ends with its call");
+    assert!(partly > 0, "no budget ended in the middle");
+    assert_eq!(check(&large, u64::MAX).unwrap(), check(&meta, u64::MAX).unwrap(), "both ways see the same");
+}
+
+#[test]
+fn a_table_that_is_damaged_is_reported_without_the_whole() {
+    let canister = filled(2_000);
+    for page in [20, 21] {
+        damage(&canister.stable, page, 4);
+    }
+    let canister = canister.upgrade();
+    let database = &canister.service.database;
+    let large = icsql_engine::Meta { image_pages: 1_000_000, ..database.meta() };
+    let found = |budget| -> Option<IntegrityReport> {
+        let report = database.read(|reader| ops::db::integrity_check(reader, &large, budget)).ok()?;
+        (!report.complete && !report.problems.is_empty()).then_some(report)
+    };
+    // Some budget is enough for the table and not for the database as a whole.
+    let report = (14..40).find_map(|power| found(1 << power)).expect("no budget ended between the two");
+    for page in ["page 20", "page 21"] {
+        assert!(report.problems.iter().any(|problem| problem.contains(page)), "{page}: {:?}", report.problems);
+    }
 }
 
 #[test]

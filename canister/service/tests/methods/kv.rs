@@ -5,7 +5,9 @@ use icsql_canister::api::kv;
 use icsql_canister::limits::{
     KEY_BYTES_MAX, KEYS_MAX, MESSAGE_BYTES_MAX, NOTE_BYTES_MAX, REPLY_BYTES_MAX, VALUE_BYTES_MAX,
 };
+use icsql_engine::stable::heap::HeapMemory;
 use icsql_types::{Answer, Error, Values, WriteOptions, Written};
+use std::collections::BTreeMap;
 
 const PUT: Endpoint = kv::put;
 const GET: Endpoint = kv::get;
@@ -220,4 +222,84 @@ fn bytes_that_are_no_arguments_are_an_error_and_change_nothing() {
     assert_eq!(canister.service.database.meta().transaction_id, before.transaction_id);
     assert_eq!(canister.service.database.meta().digest, before.digest);
     assert_eq!(get(&mut canister, "k"), Ok(Some("v".to_owned())));
+}
+
+#[test]
+fn a_full_memory_is_an_error_and_what_was_stored_stays() {
+    // Room for the first buckets of the virtual memories and nothing else: 128 pages for each of two, and the header.
+    let mut canister = Canister::on(HeapMemory::with_limit(2 * 128 + 1)).unwrap();
+    let value = "v".repeat(500_000);
+    let mut stored = 0;
+    let error = loop {
+        match put(&mut canister, &format!("k{stored}"), &value) {
+            Ok(_) => stored += 1,
+            Err(error) => break error,
+        }
+        assert!(stored < 100, "the memory has no limit");
+    };
+    assert!(matches!(error, Error::StorageFull { .. }), "{error:?}");
+    assert!(stored >= 10, "{stored}");
+    for round in 0..2 {
+        assert_eq!(canister.call::<u64>(COUNT, ()), Ok(stored));
+        assert_eq!(get(&mut canister, &format!("k{stored}")), Ok(None));
+        assert_eq!(get(&mut canister, "k0"), Ok(Some(value.clone())));
+        put(&mut canister, "k1", &format!("still writable {round}")).unwrap();
+        canister = canister.upgrade();
+    }
+}
+
+/// Random calls against a map. A failure prints the seed.
+#[test]
+fn random_calls_agree_with_a_map() {
+    for seed in 1..=6u64 {
+        let mut random = Random(seed);
+        let mut canister = Canister::install();
+        let mut model: BTreeMap<String, (String, Option<String>)> = BTreeMap::new();
+        for step in 0..400 {
+            let context = format!("seed {seed}, step {step}");
+            let key = format!("{}", random.below(40)).repeat(1 + random.below(3) * 100);
+            let text = char::from(b'a' + random.below(26) as u8).to_string().repeat(random.below(6_000));
+            match random.below(8) {
+                0..=2 => {
+                    put(&mut canister, &key, &text).unwrap();
+                    model.entry(key).or_default().0 = text;
+                }
+                3 => assert_eq!(
+                    get(&mut canister, &key),
+                    Ok(model.get(&key).map(|(value, _)| value.clone())),
+                    "{context}"
+                ),
+                4 => {
+                    let note = (random.below(3) > 0).then(|| text[..text.len().min(NOTE_BYTES_MAX)].to_owned());
+                    let outcome = set_note(&mut canister, &key, note.as_deref());
+                    assert_eq!(outcome.is_ok(), model.contains_key(&key), "{context}: {outcome:?}");
+                    model.entry(key.clone()).and_modify(|entry| entry.1 = note);
+                }
+                5 => {
+                    let note = get_note(&mut canister, &key).ok();
+                    assert_eq!(note, model.get(&key).map(|(_, note)| note.clone()), "{context}");
+                }
+                6 => {
+                    let keys: Vec<String> = (0..20).map(|index| index.to_string()).collect();
+                    let values = canister.call::<Values>(GET_MANY, (&keys,)).unwrap().values;
+                    let expected: Vec<_> = keys.iter().map(|key| model.get(key).map(|entry| entry.0.clone())).collect();
+                    assert_eq!(values, expected, "{context}");
+                }
+                _ if random.below(10) == 0 => canister = canister.upgrade(),
+                _ => assert_eq!(canister.call::<u64>(COUNT, ()), Ok(model.len() as u64), "{context}"),
+            }
+        }
+    }
+}
+
+/// xorshift64.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) as usize % bound
+    }
 }

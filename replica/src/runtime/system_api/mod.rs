@@ -1,7 +1,8 @@
 //! The functions of `ic0`, and those that instrumented code calls.
 
-use super::host::{Call, Handles, Host, PAGES_PER_WASM_PAGE, touch_page};
+use super::host::{Call, Handles, Host, PAGES_PER_WASM_PAGE, instructions_left, touch_page};
 use super::trap::Trap;
+use crate::profile::Profiler;
 use crate::wasm::{HOST_MODULE, ModuleError, api_cost};
 use wasmtime::{AsContextMut, Caller, Linker};
 
@@ -141,6 +142,30 @@ fn instrumentation(linker: &mut Linker<Host>) -> Result<(), ModuleError> {
                 }
             }
             Ok(())
+        })
+        .map_err(link_error)?;
+    profiling(linker)
+}
+
+/// The call stack, reported by code that is compiled for profiles. While nothing is recorded it goes nowhere.
+fn profiling(linker: &mut Linker<Host>) -> Result<(), ModuleError> {
+    fn record<T: Default>(caller: &mut Caller<'_, Host>, work: impl FnOnce(&mut Profiler, i64) -> T) -> T {
+        let host = caller.data();
+        let (Some(handles), true) = (host.handles, host.message.as_ref().is_some_and(|m| m.profiler.is_some())) else {
+            return T::default();
+        };
+        let left = instructions_left(caller.as_context_mut(), handles.counter);
+        let profiler = caller.data_mut().message.as_mut().and_then(|m| m.profiler.as_mut());
+        profiler.map(|profiler| work(profiler, left)).unwrap_or_default()
+    }
+    linker
+        .func_wrap(HOST_MODULE, "profile_enter", |mut caller: Caller<'_, Host>, function: u32| -> u32 {
+            record(&mut caller, |profiler, left| profiler.enter(function, left))
+        })
+        .map_err(link_error)?;
+    linker
+        .func_wrap(HOST_MODULE, "profile_leave", |mut caller: Caller<'_, Host>, depth: u32| {
+            record(&mut caller, |profiler, left| profiler.leave(depth, left));
         })
         .map_err(link_error)?;
     Ok(())

@@ -1,0 +1,145 @@
+//! A deployed canister on a server: typed calls, and what they cost.
+
+use crate::error::Error;
+use candid::utils::{ArgumentEncoder, decode_one, encode_args};
+use candid::{CandidType, Principal};
+use icsql_types::Answer;
+use icsql_types::method::{Method, Mode};
+use pocket_ic::common::rest::RawMessageId;
+use pocket_ic::{PocketIc, PocketIcBuilder};
+use serde::Deserialize;
+use std::mem::ManuallyDrop;
+
+/// Cycles that the canister starts with: enough for years of this.
+const CYCLES: u128 = 1_000_000_000_000_000;
+
+/// An icsql canister on an instance of its own.
+pub struct Deployed {
+    /// Dropping the handle would delete the instance, which is to outlive this program.
+    pic: ManuallyDrop<PocketIc>,
+    http: reqwest::blocking::Client,
+    /// The instance's address, without a slash at the end.
+    pub url: String,
+    /// The canister.
+    pub canister: Principal,
+    /// Who may write.
+    pub controller: Principal,
+}
+
+/// The replica's answer about the messages since the last call began; more fields are ignored.
+#[derive(Deserialize)]
+struct Costs {
+    messages: Vec<MessageCost>,
+}
+
+#[derive(Deserialize)]
+struct MessageCost {
+    entry: String,
+    cost: Cost,
+}
+
+#[derive(Deserialize)]
+struct Cost {
+    instructions: u64,
+}
+
+impl Deployed {
+    /// Creates a canister on a new instance of the server at `server` and installs `wasm` with an empty argument, as a
+    /// plain deploy does.
+    ///
+    /// # Errors
+    /// When the server does not answer.
+    pub fn new(server: &reqwest::Url, wasm: Vec<u8>) -> Result<Self, Error> {
+        let http = reqwest::blocking::Client::new();
+        let status = server.join("status").map_err(|e| unreachable_at(server, &e))?;
+        http.get(status).send().and_then(|r| r.error_for_status()).map_err(|e| unreachable_at(server, &e))?;
+        let pic = PocketIcBuilder::new().with_server_url(server.clone()).with_application_subnet().build();
+        let controller = Principal::self_authenticating(b"icsql demo");
+        let canister = pic.create_canister_with_settings(Some(controller), None);
+        pic.add_cycles(canister, CYCLES);
+        pic.install_canister(canister, wasm, Vec::new(), Some(controller));
+        let url = format!("{}/instances/{}", server.as_str().trim_end_matches('/'), pic.instance_id());
+        Ok(Self { pic: ManuallyDrop::new(pic), http, url, canister, controller })
+    }
+
+    /// Calls a query method as the controller. Answers the reply and the call's instructions.
+    ///
+    /// # Errors
+    /// When the call is rejected, or the canister answers with an error.
+    pub fn query<A, R>(&self, method: &Method<A, Answer<R>>, arguments: A) -> Result<(R, u64), Error>
+    where
+        A: ArgumentEncoder,
+        R: CandidType + for<'a> Deserialize<'a>,
+    {
+        debug_assert_eq!(method.mode, Mode::Query);
+        let argument = encode(method.name, arguments)?;
+        let reply = self.pic.query_call(self.canister, self.controller, method.name, argument);
+        let reply = reply.map_err(|e| Error::Rejected { call: method.name.into(), message: e.reject_message })?;
+        let answer = decode(method.name, &reply)?;
+        match self.instructions(method.name)?[..] {
+            [instructions] => Ok((answer, instructions)),
+            ref other => Err(unexpected(method.name, format!("the server counted {} messages, not one", other.len()))),
+        }
+    }
+
+    /// Hands an update call in. Several that are handed in one after the other run in this order at the first
+    /// [`finish`](Self::finish).
+    ///
+    /// # Errors
+    /// When the call is rejected.
+    pub fn submit<A: ArgumentEncoder, R>(&self, method: &Method<A, R>, arguments: A) -> Result<RawMessageId, Error> {
+        let argument = encode(method.name, arguments)?;
+        let submitted = self.pic.submit_call(self.canister, self.controller, method.name, argument);
+        submitted.map_err(|e| Error::Rejected { call: method.name.into(), message: e.reject_message })
+    }
+
+    /// Waits for the answer to an update call. `call` names it in errors.
+    ///
+    /// # Errors
+    /// When the call is rejected, or the canister answers with an error.
+    pub fn finish<R: CandidType + for<'a> Deserialize<'a>>(&self, call: &str, id: RawMessageId) -> Result<R, Error> {
+        let reply = self.pic.await_call(id);
+        decode(call, &reply.map_err(|e| Error::Rejected { call: call.into(), message: e.reject_message })?)
+    }
+
+    /// Instructions of each execution of this method since the last call began, in order.
+    ///
+    /// # Errors
+    /// When the server does not say.
+    pub fn instructions(&self, method: &str) -> Result<Vec<u64>, Error> {
+        let url = format!("{}/icsql/cost", self.url);
+        let failed = |e: reqwest::Error| Error::Server {
+            url: self.url.clone(),
+            message: format!("it does not say what calls cost: {}", innermost(&e)),
+        };
+        let response = self.http.get(url).send().and_then(|r| r.error_for_status()).map_err(failed)?;
+        let costs: Costs = response.json().map_err(failed)?;
+        Ok(costs.messages.into_iter().filter(|m| m.entry == method).map(|m| m.cost.instructions).collect())
+    }
+}
+
+fn encode<A: ArgumentEncoder>(call: &str, arguments: A) -> Result<Vec<u8>, Error> {
+    encode_args(arguments).map_err(|e| unexpected(call, format!("its arguments cannot be encoded: {e}")))
+}
+
+fn decode<R: CandidType + for<'a> Deserialize<'a>>(call: &str, reply: &[u8]) -> Result<R, Error> {
+    let answer: Answer<R> =
+        decode_one(reply).map_err(|e| unexpected(call, format!("the reply is of another type: {e}")))?;
+    answer.map_err(|error| Error::Answered { call: call.into(), error })
+}
+
+fn unexpected(call: &str, message: String) -> Error {
+    Error::Unexpected { call: call.into(), message }
+}
+
+fn unreachable_at(server: &reqwest::Url, error: &dyn std::error::Error) -> Error {
+    Error::Server { url: server.to_string(), message: format!("it does not answer: {}", innermost(error)) }
+}
+
+/// The cause at the end of an error's chain, which names the reason; those before it repeat the address.
+fn innermost(mut error: &dyn std::error::Error) -> String {
+    while let Some(source) = error.source() {
+        error = source;
+    }
+    error.to_string()
+}

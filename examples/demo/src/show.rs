@@ -1,0 +1,122 @@
+//! Texts for people.
+
+use base64::prelude::*;
+use candid::{Principal, encode_args};
+
+/// A number with a comma between groups of three digits.
+pub fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.char_indices() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Bytes as megabytes, to a tenth.
+pub fn megabytes(bytes: u64) -> String {
+    format!("{:.1} MB", bytes as f64 / 1e6)
+}
+
+/// How to call the canister: what works at once against `instance`, and what needs a network.
+pub fn calls(instance: &str, canister: Principal, controller: Principal) -> String {
+    let request = |sender: Principal, method: &str, argument: Vec<u8>| {
+        format!(
+            r#"{{"sender":"{}","canister_id":"{}","effective_principal":"None","method":"{method}","payload":"{}"}}"#,
+            BASE64_STANDARD.encode(sender.as_slice()),
+            BASE64_STANDARD.encode(canister.as_slice()),
+            BASE64_STANDARD.encode(argument),
+        )
+    };
+    // Texts always have an encoding.
+    let text = |values: &[&str]| match *values {
+        [key] => encode_args((key,)).unwrap_or_default(),
+        [key, value] => encode_args((key, value)).unwrap_or_default(),
+        _ => Vec::new(),
+    };
+    let read = |key: &str| {
+        format!(
+            "curl -s {instance}/read/query -d '{}' | cut -d'\"' -f4 | base64 -d; echo",
+            request(Principal::anonymous(), "kv_get", text(&[key]))
+        )
+    };
+    let write = format!(
+        "curl -s {instance}/update/submit_ingress_message -d '{}' | sed 's/^{{\"Ok\"://; s/}}$//' | curl -s {instance}/update/await_ingress_message -d @-; echo",
+        request(controller, "kv_put", text(&["hello", "world"]))
+    );
+    format!(
+        r#"With curl, as long as this server runs. It speaks the PocketIC protocol: arguments and replies are
+Candid in base64, and the sender is whoever the request names, without a signature.
+
+  # kv_get "LSZH", as anybody; the reply is a few bytes of Candid and then the text
+  {}
+
+  # kv_put "hello" "world", as the controller; the canister answers with the version that it wrote
+  {write}
+
+  # kv_get "hello"
+  {}
+
+  # what the last call cost
+  curl -s {instance}/icsql/cost; echo
+
+In Rust, with the pocket-ic crate:
+  PocketIc::new_from_existing_instance("{}".parse()?, {}, None)
+  and the canister {canister}
+
+On a network of the Internet Computer, which this server is not: dfx or icp, in the project's folder.
+  icp network start -d       # a local network; for the mainnet leave this out and add: -e ic
+  icp deploy
+  icp canister call icsql kv_put '("hello", "world")'
+  icp canister call icsql kv_get '("hello")' --query
+
+  dfx start --background     # the same with dfx; for the mainnet leave this out and add: --network ic
+  dfx deploy icsql
+  dfx canister call icsql kv_get '("hello")'
+"#,
+        read("LSZH"),
+        read("hello"),
+        instance.split("/instances/").next().unwrap_or(instance),
+        instance.rsplit('/').next().unwrap_or_default(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_are_grouped_from_the_right() {
+        let shown = [0, 7, 999, 1_000, 28_298, 123_456, 1_000_000, u64::MAX].map(thousands);
+        assert_eq!(
+            shown,
+            ["0", "7", "999", "1,000", "28,298", "123,456", "1,000,000", "18,446,744,073,709,551,615"]
+                .map(String::from)
+        );
+    }
+
+    #[test]
+    fn requests_name_the_canister_and_hold_the_arguments() {
+        let canister = Principal::from_slice(&[0, 0, 0, 0, 0, 0, 0, 7, 1, 1]);
+        let controller = Principal::self_authenticating(b"somebody");
+        let text = calls("http://127.0.0.1:8008/instances/3", canister, controller);
+        let requests: Vec<serde_json::Value> = text
+            .lines()
+            .filter_map(|line| line.split_once(" -d '{"))
+            .map(|(_, rest)| serde_json::from_str(&format!("{{{}", rest.split('\'').next().unwrap())).unwrap())
+            .collect();
+        let bytes = |value: &serde_json::Value| BASE64_STANDARD.decode(value.as_str().unwrap()).unwrap();
+        assert_eq!(requests.len(), 3);
+        assert!(requests.iter().all(|r| bytes(&r["canister_id"]) == canister.as_slice()));
+        assert_eq!(bytes(&requests[0]["sender"]), [4]);
+        assert_eq!(candid::decode_one::<String>(&bytes(&requests[0]["payload"])).unwrap(), "LSZH");
+        assert_eq!(requests[1]["method"], "kv_put");
+        assert_eq!(bytes(&requests[1]["sender"]), controller.as_slice());
+        let put: (String, String) = candid::decode_args(&bytes(&requests[1]["payload"])).unwrap();
+        assert_eq!(put, ("hello".into(), "world".into()));
+        assert!(text.contains(r#"new_from_existing_instance("http://127.0.0.1:8008".parse()?, 3, None)"#), "{text}");
+    }
+}
