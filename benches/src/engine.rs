@@ -14,7 +14,7 @@ use crate::subject::read_built;
 pub const SUBJECT: &str = "icsql";
 
 /// How the canister is built.
-pub const BUILT_BY: &str = "cargo build --profile canister --target wasm32-unknown-unknown -p icsql-engine-bench";
+pub const BUILT_BY: &str = "scripts/build --bench";
 
 struct Case {
     name: &'static str,
@@ -37,7 +37,7 @@ const CASES: [Case; 4] = [
 pub fn run(root: &std::path::Path) -> Result<Vec<Measurement>, String> {
     let wasm = read_built(
         "the engine's canister",
-        &root.join("target/wasm32-unknown-unknown/canister/icsql_engine_bench.wasm"),
+        &root.join("target/engine-bench.wasm"),
         BUILT_BY,
     )?;
     let mut measured = Vec::new();
