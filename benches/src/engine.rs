@@ -35,11 +35,7 @@ const CASES: [Case; 4] = [
 
 /// Measures every case, each in a new canister.
 pub fn run(root: &std::path::Path) -> Result<Vec<Measurement>, String> {
-    let wasm = read_built(
-        "the engine's canister",
-        &root.join("target/engine-bench.wasm"),
-        BUILT_BY,
-    )?;
+    let wasm = read_built("the engine's canister", &root.join("target/engine-bench.wasm"), BUILT_BY)?;
     let mut measured = Vec::new();
     for case in CASES {
         let mut bench = Bench::new(&wasm, &case, Config::default())?;
