@@ -14,7 +14,7 @@ use crate::subject::read_built;
 pub const SUBJECT: &str = "icsql";
 
 /// How the canister is built.
-pub const BUILT_BY: &str = "cargo build --profile canister --target wasm32-unknown-unknown -p icsql-engine-bench";
+pub const BUILT_BY: &str = "scripts/build --bench";
 
 struct Case {
     name: &'static str,
@@ -35,11 +35,7 @@ const CASES: [Case; 4] = [
 
 /// Measures every case, each in a new canister.
 pub fn run(root: &std::path::Path) -> Result<Vec<Measurement>, String> {
-    let wasm = read_built(
-        "the engine's canister",
-        &root.join("target/wasm32-unknown-unknown/canister/icsql_engine_bench.wasm"),
-        BUILT_BY,
-    )?;
+    let wasm = read_built("the engine's canister", &root.join("target/engine-bench.wasm"), BUILT_BY)?;
     let mut measured = Vec::new();
     for case in CASES {
         let mut bench = Bench::new(&wasm, &case, Config::default())?;

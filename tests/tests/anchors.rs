@@ -82,7 +82,9 @@ fn compare(name: &str, anchors: [u64; 7]) {
     let id = replica.create_canister(CanisterSettings::default());
     let mut store = Store { replica, id, controller: Principal::anonymous(), wasm };
     store.install(InstallMode::Install);
-    (0..ROWS).for_each(|row| drop(store.put(row, 0)));
+    for row in 0..ROWS {
+        store.put(row, 0);
+    }
 
     let figures = [
         ("kv_get", store.get(leaf)),

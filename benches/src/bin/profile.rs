@@ -107,7 +107,7 @@ fn measure(options: &Options) -> Result<(Profile, u64), String> {
     };
 
     if engine::names().any(|name| name == options.case) {
-        let default = root.join("target/wasm32-unknown-unknown/canister/icsql_engine_bench.wasm");
+        let default = root.join("target/engine-bench.wasm");
         let wasm = match &options.wasm {
             Some(file) => read(file, "")?,
             None => read(&default, engine::BUILT_BY)?,

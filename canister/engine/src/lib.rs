@@ -29,6 +29,7 @@ mod ic0;
 pub mod limits;
 mod sqlite;
 pub mod stable;
+mod text;
 mod vfs;
 
 pub use db::{
@@ -38,3 +39,4 @@ pub use db::{
 pub use env::IcEnv;
 pub use env::{Env, HostEnv};
 pub use sqlite::{Params, SqliteError, ToValue, Value, ValueRef, version as sqlite_version};
+pub use text::utf8;

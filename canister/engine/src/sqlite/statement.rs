@@ -4,6 +4,7 @@
 use super::error::SqliteError;
 use super::sys;
 use super::value::{Params, ValueRef};
+use core::cell::Cell;
 use core::ffi::{c_int, c_uint};
 use core::ptr::{self, NonNull};
 use core::slice;
@@ -14,11 +15,31 @@ pub(crate) struct Statement {
     read_only: bool,
     parameters: c_int,
     columns: c_int,
+    /// Whether somebody is between binding its parameters and resetting it.
+    running: Cell<bool>,
+}
+
+/// From before the first parameter is bound on. However that ends, the statement is reset, so that it does not step with
+/// parameters whose bytes are gone.
+struct InUse<'s>(&'s Statement);
+
+impl<'s> InUse<'s> {
+    fn new(statement: &'s Statement) -> Self {
+        statement.running.set(true);
+        Self(statement)
+    }
+}
+
+impl Drop for InUse<'_> {
+    fn drop(&mut self) {
+        self.0.reset();
+        self.0.running.set(false);
+    }
 }
 
 /// `IcsqlValue` of `libc/icsql_inside.c`.
 #[repr(C)]
-struct RawColumn {
+struct RawScalar {
     kind: c_int,
     bytes: c_int,
     value: RawValue,
@@ -31,7 +52,24 @@ union RawValue {
     start: *const u8,
 }
 
-impl RawColumn {
+impl RawScalar {
+    /// What `icsql_bind` can bind.
+    #[inline]
+    fn of(value: ValueRef<'_>) -> Option<Self> {
+        let bytes = |kind, bytes: &[u8]| {
+            let value = RawValue { start: bytes.as_ptr() };
+            Some(Self { kind, bytes: c_int::try_from(bytes.len()).ok()?, value })
+        };
+        match value {
+            ValueRef::Integer(integer) => {
+                Some(Self { kind: sys::SQLITE_INTEGER, bytes: 0, value: RawValue { integer } })
+            }
+            ValueRef::Text(text) => bytes(sys::SQLITE_TEXT, text),
+            ValueRef::Blob(blob) => bytes(sys::SQLITE_BLOB, blob),
+            ValueRef::Null | ValueRef::Real(_) => None,
+        }
+    }
+
     /// # Safety
     /// The kind is text or blob, and SQLite answered it just now for a row that outlives the result.
     unsafe fn slice<'a>(&self) -> &'a [u8] {
@@ -43,7 +81,8 @@ impl RawColumn {
 }
 
 unsafe extern "C-unwind" {
-    fn icsql_column(statement: *mut sys::sqlite3_stmt, column: c_int, value: *mut RawColumn) -> c_int;
+    fn icsql_bind(statement: *mut sys::sqlite3_stmt, number: c_int, value: *const RawScalar) -> c_int;
+    fn icsql_column(statement: *mut sys::sqlite3_stmt, column: c_int, value: *mut RawScalar) -> c_int;
 }
 
 /// What a step came to.
@@ -87,6 +126,7 @@ impl Statement {
                 read_only: sys::sqlite3_stmt_readonly(handle.as_ptr()) != 0,
                 parameters: sys::sqlite3_bind_parameter_count(handle.as_ptr()),
                 columns: sys::sqlite3_column_count(handle.as_ptr()),
+                running: Cell::new(false),
                 handle,
             });
             Ok(Prepared { statement, consumed: consumed.min(sql.len()) })
@@ -96,6 +136,11 @@ impl Statement {
     /// Whether it can change nothing in the database.
     pub(crate) fn read_only(&self) -> bool {
         self.read_only
+    }
+
+    /// Whether somebody uses it now.
+    pub(crate) fn running(&self) -> bool {
+        self.running.get()
     }
 
     /// Highest number of a parameter.
@@ -125,11 +170,15 @@ impl Statement {
     /// SQLite's, above all `SQLITE_TOOBIG`; `body` did not run then.
     pub(crate) fn bind<T>(&self, params: &impl Params, body: impl FnOnce() -> T) -> Result<T, SqliteError> {
         let handle = self.handle.as_ptr();
+        let _in_use = InUse::new(self);
         params.each(|number, value| {
             // SAFETY: the statement is live and reset. What `params` borrows stays valid and unchanged until this
             // function returns, and the statement does not step after that: whoever steps it binds first, all its
             // parameters. An empty slice has a pointer that is not null, so it binds an empty value and not NULL.
             let code = unsafe {
+                if RawScalar::of(value).is_some_and(|raw| icsql_bind(handle, number, &raw) != 0) {
+                    return Ok(());
+                }
                 match value {
                     ValueRef::Null => sys::sqlite3_bind_null(handle, number),
                     ValueRef::Integer(integer) => sys::sqlite3_bind_int64(handle, number, integer),
@@ -153,9 +202,7 @@ impl Statement {
             };
             if code == sys::SQLITE_OK { Ok(()) } else { Err(self.error(code)) }
         })?;
-        let value = body();
-        self.reset();
-        Ok(value)
+        Ok(body())
     }
 
     /// Runs to the next row or to the end.
@@ -183,7 +230,7 @@ impl Statement {
     /// `SQLITE_RANGE` if there is no such column, `SQLITE_NOMEM` if its bytes could not be had.
     #[inline]
     pub(crate) fn column(&self, column: usize) -> Result<ValueRef<'_>, SqliteError> {
-        let mut raw = RawColumn { kind: sys::SQLITE_NULL, bytes: 0, value: RawValue { integer: 0 } };
+        let mut raw = RawScalar { kind: sys::SQLITE_NULL, bytes: 0, value: RawValue { integer: 0 } };
         let number = c_int::try_from(column).unwrap_or(c_int::MAX);
         // SAFETY: the statement is live and `raw` can be written to. The union's field is the one that goes with the
         // kind. Pointers are valid for as many bytes as stand beside them, until the statement steps or is reset, and

@@ -1,5 +1,4 @@
 //! Values: what goes into parameters and comes out of rows.
-use core::str;
 
 /// A value that owns its bytes.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,7 +45,7 @@ impl<'a> ValueRef<'a> {
     /// The text, if this is TEXT and valid UTF-8.
     pub fn as_str(&self) -> Option<&'a str> {
         match self {
-            Self::Text(bytes) => str::from_utf8(bytes).ok(),
+            Self::Text(bytes) => crate::text::utf8(bytes),
             _ => None,
         }
     }

@@ -94,6 +94,6 @@ impl<'a> Input<'a> {
         let length = self.length()?;
         let (text, rest) = self.0.split_at_checked(length)?;
         self.0 = rest;
-        std::str::from_utf8(text).ok()
+        icsql_engine::utf8(text)
     }
 }
