@@ -5,7 +5,7 @@
 //! spread over the key range, so that neither a lucky place in a page nor a split decides.
 
 use candid::Principal;
-use icsql_replica::{CanisterSettings, Config, Cost, InstallMode, Profile, Replica};
+use icsql_replica::{CanisterSettings, Cost, InstallMode, Profile, Replica};
 
 use crate::data::{self, SAMPLES, sample_row};
 use crate::results::Measurement;
@@ -99,7 +99,7 @@ pub fn profile(subject: &Subject, wasm: &[u8], rows: u32, case: &str) -> Result<
 
 impl<'a> Bench<'a> {
     fn new(subject: &'a Subject, wasm: &'a [u8], rows: u32, profile: bool) -> Result<Self, String> {
-        let mut replica = Replica::new(Config { profile, ..Config::default() });
+        let mut replica = crate::replica(profile);
         let controller = Principal::self_authenticating(b"the controller of every subject");
         let canister = replica.create_canister(CanisterSettings {
             controllers: vec![controller],

@@ -5,7 +5,7 @@
 //! whole message.
 
 use candid::{Decode, Encode, Principal};
-use icsql_replica::{CanisterSettings, Config, Cost, InstallMode, Profile, Replica};
+use icsql_replica::{CanisterSettings, Cost, InstallMode, Profile, Replica};
 
 use crate::results::Measurement;
 use crate::subject::read_built;
@@ -14,7 +14,7 @@ use crate::subject::read_built;
 pub const SUBJECT: &str = "icsql";
 
 /// How the canister is built.
-pub const BUILT_BY: &str = "cargo build --profile canister --target wasm32-unknown-unknown -p icsql-engine-bench";
+pub const BUILT_BY: &str = "scripts/build --bench";
 
 struct Case {
     name: &'static str,
@@ -35,11 +35,7 @@ const CASES: [Case; 4] = [
 
 /// Measures every case, each in a new canister.
 pub fn run(root: &std::path::Path) -> Result<Vec<Measurement>, String> {
-    let wasm = read_built(
-        "the engine's canister",
-        &root.join("target/wasm32-unknown-unknown/canister/icsql_engine_bench.wasm"),
-        BUILT_BY,
-    )?;
+    let wasm = read_built("the engine's canister", &root.join("target/icsql_engine_bench.wasm"), BUILT_BY)?;
     let mut measured = Vec::new();
     for case in CASES {
         let mut bench = Bench::new(&wasm, &case, false)?;
@@ -88,7 +84,7 @@ struct Bench {
 
 impl Bench {
     fn new(wasm: &[u8], case: &Case, profile: bool) -> Result<Self, String> {
-        let mut replica = Replica::new(Config { profile, ..Config::default() });
+        let mut replica = crate::replica(profile);
         let canister = replica.create_canister(CanisterSettings::default());
         let installed = replica.install(canister, InstallMode::Install, wasm, &[], Principal::anonymous());
         installed.result.map_err(|reject| format!("{}: install: {reject}", case.name))?;

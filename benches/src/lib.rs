@@ -8,3 +8,9 @@ pub mod data;
 pub mod engine;
 pub mod results;
 pub mod subject;
+
+/// A replica that keeps compiled modules in the folder that `ICSQL_REPLICA_CACHE` names, if it names one.
+fn replica(profile: bool) -> icsql_replica::Replica {
+    let module_cache = std::env::var_os("ICSQL_REPLICA_CACHE").map(std::path::PathBuf::from);
+    icsql_replica::Replica::new(icsql_replica::Config { module_cache, profile, ..Default::default() })
+}

@@ -83,7 +83,7 @@ fn read(path: &std::path::Path, built_by: &str) -> Result<Vec<u8>, String> {
 fn measure(options: &Options) -> Result<(Profile, Option<u64>, String), String> {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..");
     if engine::names().any(|name| name == options.case) {
-        let default = root.join("target/wasm32-unknown-unknown/canister/icsql_engine_bench.wasm");
+        let default = root.join("target/icsql_engine_bench.wasm");
         let wasm = read(options.wasm.as_ref().unwrap_or(&default), engine::BUILT_BY)?;
         let (profile, counted) = engine::profile(&wasm, &options.case)?;
         let unprofiled = match options.check {
