@@ -5,7 +5,7 @@
 //! spread over the key range, so that neither a lucky place in a page nor a split decides.
 
 use candid::Principal;
-use icsql_replica::{CanisterSettings, Cost, InstallMode, Profile, Replica};
+use icsql_replica::{CanisterSettings, Config, Cost, InstallMode, Profile, Replica};
 
 use crate::data::{self, SAMPLES, sample_row};
 use crate::results::Measurement;
@@ -57,11 +57,11 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 
 /// Loads the data into a new canister and measures every case.
 pub fn run(subject: &Subject, wasm: &[u8], rows: u32) -> Result<Vec<Measurement>, String> {
-    let mut bench = Bench::new(subject, wasm, rows, false)?;
+    let mut bench = Bench::new(subject, wasm, rows, crate::replica_config())?;
     let mut measured = Vec::new();
     for (case, measure) in CASES {
         let samples = bench.samples(case, measure)?;
-        let median = &samples[samples.len() / 2].1;
+        let (_, median) = samples[samples.len() / 2];
         measured.push(Measurement {
             case: case.to_string(),
             subject: subject.name.to_string(),
@@ -76,20 +76,30 @@ pub fn run(subject: &Subject, wasm: &[u8], rows: u32) -> Result<Vec<Measurement>
     Ok(measured)
 }
 
-/// The profile of the call that [`run`] reports for this case.
-pub fn profile(subject: &Subject, wasm: &[u8], rows: u32, case: &str) -> Result<Profile, String> {
-    let mut bench = Bench::new(subject, wasm, rows, true)?;
+/// The call that [`run`] reports for this case: its cost, and its profile if the replica's `config` has profiles.
+pub fn run_one(
+    subject: &Subject,
+    wasm: &[u8],
+    rows: u32,
+    case: &str,
+    config: Config,
+) -> Result<(Cost, Option<Profile>), String> {
+    let profiles = config.profile;
+    let mut bench = Bench::new(subject, wasm, rows, config)?;
     for (name, measure) in CASES {
-        bench.replica.set_profiling(name == case);
+        bench.replica.set_profiling(profiles && name == case);
         let samples = bench.samples(name, measure)?;
         if name == case {
             let (sample, cost) = samples[samples.len() / 2];
+            if !profiles {
+                return Ok((cost, None));
+            }
             let mut profiles = bench.replica.take_profiles(bench.canister).map_err(|reject| reject.to_string())?;
             // Every sample ends with the call that is measured.
             let per_sample = profiles.len() / samples.len();
             let profile = profiles.swap_remove(per_sample * (sample as usize + 1) - 1);
             return match profile.cost == cost {
-                true => Ok(profile),
+                true => Ok((cost, Some(profile))),
                 false => Err(format!("{case}: the call cost {cost:?}, its profile {:?}", profile.cost)),
             };
         }
@@ -98,8 +108,8 @@ pub fn profile(subject: &Subject, wasm: &[u8], rows: u32, case: &str) -> Result<
 }
 
 impl<'a> Bench<'a> {
-    fn new(subject: &'a Subject, wasm: &'a [u8], rows: u32, profile: bool) -> Result<Self, String> {
-        let mut replica = crate::replica(profile);
+    fn new(subject: &'a Subject, wasm: &'a [u8], rows: u32, config: Config) -> Result<Self, String> {
+        let mut replica = Replica::new(config);
         let controller = Principal::self_authenticating(b"the controller of every subject");
         let canister = replica.create_canister(CanisterSettings {
             controllers: vec![controller],

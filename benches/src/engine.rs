@@ -5,7 +5,7 @@
 //! whole message.
 
 use candid::{Decode, Encode, Principal};
-use icsql_replica::{CanisterSettings, Cost, InstallMode, Profile, Replica};
+use icsql_replica::{CanisterSettings, Config, Cost, InstallMode, Profile, Replica};
 
 use crate::results::Measurement;
 use crate::subject::read_built;
@@ -35,10 +35,10 @@ const CASES: [Case; 4] = [
 
 /// Measures every case, each in a new canister.
 pub fn run(root: &std::path::Path) -> Result<Vec<Measurement>, String> {
-    let wasm = read_built("the engine's canister", &root.join("target/icsql_engine_bench.wasm"), BUILT_BY)?;
+    let wasm = read_built("the engine's canister", &root.join("target/engine-bench.wasm"), BUILT_BY)?;
     let mut measured = Vec::new();
     for case in CASES {
-        let mut bench = Bench::new(&wasm, &case, false)?;
+        let mut bench = Bench::new(&wasm, &case, crate::replica_config())?;
         let (instructions, cost) = bench.call(case.call)?;
         measured.push(Measurement {
             case: case.name.to_string(),
@@ -59,21 +59,17 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     CASES.iter().map(|case| case.name)
 }
 
-/// The profile of the whole message of a case, and what the case itself took by the counter.
-pub fn profile(wasm: &[u8], case: &str) -> Result<(Profile, u64), String> {
+/// One case: the cost of the whole message, what the work itself took by the counter, and the message's profile if the
+/// replica's `config` has profiles.
+pub fn run_one(wasm: &[u8], case: &str, config: Config) -> Result<(Cost, u64, Option<Profile>), String> {
     let case = CASES.iter().find(|c| c.name == case).ok_or_else(|| format!("there is no case {case}"))?;
-    let mut bench = Bench::new(wasm, case, true)?;
-    bench.replica.set_profiling(true);
+    let profiles = config.profile;
+    let mut bench = Bench::new(wasm, case, config)?;
+    bench.replica.set_profiling(profiles);
     let (instructions, cost) = bench.call(case.call)?;
-    let profile = bench.replica.take_profiles(bench.canister).ok().and_then(|mut profiles| profiles.pop());
-    let profile = profile.filter(|p| p.cost == cost).ok_or("the call has no profile")?;
-    Ok((profile, instructions))
-}
-
-/// What the whole message of a case costs.
-pub fn cost(wasm: &[u8], case: &str) -> Result<Cost, String> {
-    let case = CASES.iter().find(|c| c.name == case).ok_or_else(|| format!("there is no case {case}"))?;
-    Ok(Bench::new(wasm, case, false)?.call(case.call)?.1)
+    // The message may have been inspected before.
+    let profile = bench.replica.take_profiles(bench.canister).map_err(|reject| reject.to_string())?.pop();
+    Ok((cost, instructions, profile))
 }
 
 /// A canister in the state that a case begins with.
@@ -83,8 +79,8 @@ struct Bench {
 }
 
 impl Bench {
-    fn new(wasm: &[u8], case: &Case, profile: bool) -> Result<Self, String> {
-        let mut replica = crate::replica(profile);
+    fn new(wasm: &[u8], case: &Case, config: Config) -> Result<Self, String> {
+        let mut replica = Replica::new(config);
         let canister = replica.create_canister(CanisterSettings::default());
         let installed = replica.install(canister, InstallMode::Install, wasm, &[], Principal::anonymous());
         installed.result.map_err(|reject| format!("{}: install: {reject}", case.name))?;

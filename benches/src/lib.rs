@@ -6,11 +6,12 @@
 pub mod cases;
 pub mod data;
 pub mod engine;
+pub mod flame;
 pub mod results;
 pub mod subject;
 
-/// A replica that keeps compiled modules in the folder that `ICSQL_REPLICA_CACHE` names, if it names one.
-fn replica(profile: bool) -> icsql_replica::Replica {
+/// Compiled modules are kept in the folder that `ICSQL_REPLICA_CACHE` names, if it names one.
+fn replica_config() -> icsql_replica::Config {
     let module_cache = std::env::var_os("ICSQL_REPLICA_CACHE").map(std::path::PathBuf::from);
-    icsql_replica::Replica::new(icsql_replica::Config { module_cache, profile, ..Default::default() })
+    icsql_replica::Config { module_cache, ..Default::default() }
 }

@@ -24,6 +24,11 @@ pub struct Frame {
     pub instructions: u64,
     /// How often it was called from here; for dirty heap pages their number.
     pub calls: u64,
+    /// Those of the instructions that went between the message's first and last reading of `performance_counter(0)`;
+    /// all frames' together are the difference that the canister saw.
+    pub counted_instructions: u64,
+    /// Calls between the two readings.
+    pub counted_calls: u64,
 }
 
 /// Where the instructions of one message went.
@@ -51,6 +56,22 @@ pub struct FunctionCost {
 }
 
 impl Profile {
+    /// The same profile without what went before the first and after the last reading of `performance_counter(0)`;
+    /// the cost stays the message's.
+    pub fn counted(&self) -> Self {
+        let frames = self.frames.iter().cloned().map(|frame| Frame {
+            instructions: frame.counted_instructions,
+            calls: frame.counted_calls,
+            ..frame
+        });
+        Self { entry: self.entry.clone(), cost: self.cost, frames: frames.collect() }
+    }
+
+    /// The frames' instructions together.
+    pub fn instructions(&self) -> u64 {
+        self.frames.iter().map(|frame| frame.instructions).sum()
+    }
+
     /// For each frame its instructions with those of all that it called.
     pub fn inclusive(&self) -> Vec<u64> {
         let mut inclusive: Vec<u64> = self.frames.iter().map(|frame| frame.instructions).collect();
@@ -62,7 +83,7 @@ impl Profile {
         inclusive
     }
 
-    /// The functions, dearest first by their own code.
+    /// The functions that ran, dearest first by their own code.
     pub fn functions(&self) -> Vec<FunctionCost> {
         let mut positions: HashMap<&str, usize> = HashMap::new();
         let mut functions: Vec<FunctionCost> = Vec::new();
@@ -79,6 +100,7 @@ impl Profile {
                 function.inclusive += inclusive;
             }
         }
+        functions.retain(|f| (f.exclusive, f.inclusive, f.calls) != (0, 0, 0));
         functions.sort_by(|a, b| (b.exclusive, b.inclusive, &a.name).cmp(&(a.exclusive, a.inclusive, &b.name)));
         functions
     }
@@ -97,6 +119,25 @@ impl Profile {
         out
     }
 
+    /// Who called the functions that `chosen` picks by name, directly, and what those calls cost: dearest first, each
+    /// as caller, function, instructions, calls.
+    pub fn calls_of(&self, chosen: impl Fn(&str) -> bool) -> Vec<(Arc<str>, Arc<str>, u64, u64)> {
+        let mut edges: HashMap<(&Arc<str>, &Arc<str>), (u64, u64)> = HashMap::new();
+        for (frame, inclusive) in self.frames.iter().zip(self.inclusive()) {
+            if let Some(parent) = frame.parent.filter(|_| chosen(&frame.name) && frame.calls > 0) {
+                let edge = edges.entry((&self.frames[parent].name, &frame.name)).or_default();
+                edge.0 += inclusive;
+                edge.1 += frame.calls;
+            }
+        }
+        let mut edges: Vec<_> = edges
+            .into_iter()
+            .map(|((from, to), (cost, calls))| (Arc::clone(from), Arc::clone(to), cost, calls))
+            .collect();
+        edges.sort_by(|a, b| (b.2, b.3, &a.0, &a.1).cmp(&(a.2, a.3, &b.0, &b.1)));
+        edges
+    }
+
     fn callers<'a>(&'a self, frame: &'a Frame) -> impl Iterator<Item = &'a Frame> {
         std::iter::successors(frame.parent, |index| self.frames[*index].parent).map(|index| &self.frames[index])
     }
@@ -105,8 +146,32 @@ impl Profile {
 struct Node {
     parent: usize,
     function: u32,
+    /// Since the last reading of the counter, or since the message began.
+    recent: Share,
+    /// Between its first and last reading.
+    counted: Share,
+    /// Before its first reading.
+    before: Share,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Share {
     instructions: u64,
     calls: u64,
+}
+
+impl Share {
+    fn add(&mut self, other: Self) {
+        self.instructions += other.instructions;
+        self.calls += other.calls;
+    }
+}
+
+impl Node {
+    fn new(parent: usize, function: u32) -> Self {
+        let none = Share::default();
+        Self { parent, function, recent: none, counted: none, before: none }
+    }
 }
 
 /// Records one message.
@@ -119,12 +184,15 @@ pub(crate) struct Profiler {
     stack: Vec<usize>,
     /// Instructions that were left at the last report.
     left: u64,
+    /// The counter has been read.
+    counting: bool,
 }
 
 impl Profiler {
     /// The message begins with so many instructions.
     pub fn start(&mut self, limit: u64) {
-        self.nodes.push(Node { parent: 0, function: 0, instructions: 0, calls: 1 });
+        self.nodes.push(Node::new(0, 0));
+        self.nodes[0].recent.calls = 1;
         self.stack.push(0);
         self.left = limit;
     }
@@ -134,7 +202,7 @@ impl Profiler {
         // The block that runs out of instructions takes the counter below 0, but the message pays no more than it may.
         let left = u64::try_from(left).unwrap_or(0);
         if let Some(node) = self.stack.last().and_then(|top| self.nodes.get_mut(*top)) {
-            node.instructions += self.left.saturating_sub(left);
+            node.recent.instructions += self.left.saturating_sub(left);
         }
         self.left = left;
     }
@@ -148,12 +216,12 @@ impl Profiler {
             Some(node) => *node,
             None if new >= FRAMES_MAX => parent,
             None => {
-                self.nodes.push(Node { parent, function, instructions: 0, calls: 0 });
+                self.nodes.push(Node::new(parent, function));
                 self.children.insert((parent, function), new);
                 new
             }
         };
-        self.nodes[node].calls += 1;
+        self.nodes[node].recent.calls += 1;
         self.stack.push(node);
         self.stack.len() as u32
     }
@@ -162,6 +230,16 @@ impl Profiler {
     pub fn leave(&mut self, depth: u32, left: i64) {
         self.settle(left);
         self.stack.truncate(depth as usize);
+    }
+
+    /// The canister reads `performance_counter(0)`.
+    pub fn count(&mut self, left: i64) {
+        self.settle(left);
+        for node in &mut self.nodes {
+            let recent = std::mem::take(&mut node.recent);
+            if self.counting { node.counted.add(recent) } else { node.before.add(recent) }
+        }
+        self.counting = true;
     }
 
     /// The profile of the message, once the instructions left at its end are settled. `names` of the functions by index.
@@ -184,7 +262,17 @@ impl Profiler {
                     (Some(node.parent), Arc::clone(shared.entry(node.function).or_insert_with(|| name(node.function))))
                 }
             };
-            frames.push(Frame { parent, name, instructions: node.instructions, calls: node.calls });
+            let mut all = node.before;
+            all.add(node.counted);
+            all.add(node.recent);
+            frames.push(Frame {
+                parent,
+                name,
+                instructions: all.instructions,
+                calls: all.calls,
+                counted_instructions: node.counted.instructions,
+                counted_calls: node.counted.calls,
+            });
         }
         if cost.heap_pages > 0 {
             frames.push(Frame {
@@ -192,6 +280,8 @@ impl Profiler {
                 name: "dirty heap pages".into(),
                 instructions: cost.heap_pages * HEAP_PAGE_INSTRUCTIONS,
                 calls: cost.heap_pages,
+                counted_instructions: 0,
+                counted_calls: 0,
             });
         }
         Profile { entry, cost, frames }

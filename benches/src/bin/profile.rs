@@ -1,27 +1,31 @@
 //! Says where the instructions of one benchmark case go: a table by function, folded stacks, a flame graph.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use icsql_benches::results::thousands;
-use icsql_benches::{cases, data, engine, subject};
-use icsql_replica::Profile;
+use icsql_benches::{cases, data, engine, flame, subject};
+use icsql_replica::{Config, Profile};
 
 const USAGE: &str = "\
 Usage: cargo run -p icsql-benches --bin profile -- CASE [OPTIONS]
 
 Prints what one call of the case costs, by function: instructions of its own code, those with all that it calls, the
-calls, percent, the name. Functions of the system have rows of their own. The sum is what the benchmarks report for the
-case, which is checked in a second run without profile.
+calls, the name. The system's functions and dirty heap pages have rows of their own. The sum is what the benchmarks
+report for the case, and equals what the call costs in a second run without profiling. Of bulk work on the engine only
+what lies between its readings of the counter is shown, since that is what the benchmarks report.
 
 Options:
   --rows N           rows stored before the call (cases of the service; default 2000)
-  --wasm FILE        the canister; it needs a name section to say names. Default: target/icsql.named.wasm, for bulk
+  --wasm FILE        the canister; it says names if it has a name section. Default: target/icsql.named.wasm, for bulk
                      work the benchmark canister that cargo left in target
   --subject NAME     another canister of the benchmarks, with its own Wasm
   --top N            rows of the table (default 40; 0: all)
+  --calls-of TEXT    who calls the functions with this in their name, in place of the table
+  --whole            bulk work: the whole message, with arguments, reply and dirty heap pages
   --folded FILE      writes the stacks, one a line, for flame graph tools
-  --no-check         leaves the second run out
+  --svg FILE         writes a flame graph
+  --no-check         leaves out the second run
 ";
 
 struct Options {
@@ -30,7 +34,10 @@ struct Options {
     wasm: Option<PathBuf>,
     subject: String,
     top: usize,
+    calls_of: Option<String>,
+    whole: bool,
     folded: Option<PathBuf>,
+    svg: Option<PathBuf>,
     check: bool,
 }
 
@@ -41,7 +48,10 @@ fn parse_options() -> Result<Options, String> {
         wasm: None,
         subject: "icsql".to_string(),
         top: 40,
+        calls_of: None,
+        whole: false,
         folded: None,
+        svg: None,
         check: true,
     };
     let mut arguments = std::env::args().skip(1);
@@ -62,7 +72,10 @@ fn parse_options() -> Result<Options, String> {
                 let top = value()?;
                 options.top = top.parse().map_err(|_| format!("--top {top}: expected a number"))?;
             }
+            "--calls-of" => options.calls_of = Some(value()?),
+            "--whole" => options.whole = true,
             "--folded" => options.folded = Some(value()?.into()),
+            "--svg" => options.svg = Some(value()?.into()),
             "--no-check" => options.check = false,
             case if options.case.is_empty() && !case.starts_with('-') => options.case = case.to_string(),
             other => return Err(format!("unknown argument {other}\n\n{USAGE}")),
@@ -75,54 +88,74 @@ fn parse_options() -> Result<Options, String> {
     Ok(options)
 }
 
-fn read(path: &std::path::Path, built_by: &str) -> Result<Vec<u8>, String> {
-    std::fs::read(path).map_err(|error| format!("{}: {error}. {built_by}", path.display()))
+fn read(path: &Path, built_by: &str) -> Result<Vec<u8>, String> {
+    std::fs::read(path).map_err(|error| match built_by {
+        "" => format!("{}: {error}", path.display()),
+        _ => format!("{}: {error}. Build it with `{built_by}`.", path.display()),
+    })
 }
 
-/// The profile; instructions of the same message without profiling, if they are wanted; a remark.
-fn measure(options: &Options) -> Result<(Profile, Option<u64>, String), String> {
+/// The profile, and what the benchmarks report as its instructions.
+fn measure(options: &Options) -> Result<(Profile, u64), String> {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..");
+    // Compiling takes longer than running.
+    let module_cache = Some(root.join("target/profile-modules"));
+    let config = |profile| Config { profile, module_cache: module_cache.clone(), ..Config::default() };
+    let lost = || "the call left no profile".to_string();
+    let differs = |with: u64, without: u64| {
+        format!("{with} instructions with profiling, {without} without: the canisters differ, or the replica has a bug")
+    };
+
     if engine::names().any(|name| name == options.case) {
-        let default = root.join("target/icsql_engine_bench.wasm");
-        let wasm = read(options.wasm.as_ref().unwrap_or(&default), engine::BUILT_BY)?;
-        let (profile, counted) = engine::profile(&wasm, &options.case)?;
-        let unprofiled = match options.check {
-            true => Some(engine::cost(&wasm, &options.case)?.instructions),
-            false => None,
+        let default = root.join("target/engine-bench.wasm");
+        let wasm = match &options.wasm {
+            Some(file) => read(file, "")?,
+            None => read(&default, engine::BUILT_BY)?,
         };
-        let remark = format!(
-            "The benchmarks report {} of it, what the work itself took by the counter: without arguments, reply and dirty heap pages.",
-            thousands(counted)
-        );
-        return Ok((profile, unprofiled, remark));
+        let (cost, counted, profile) = engine::run_one(&wasm, &options.case, config(true))?;
+        if options.check {
+            let (without, _, _) = engine::run_one(&wasm, &options.case, config(false))?;
+            if without != cost {
+                return Err(differs(cost.instructions, without.instructions));
+            }
+        }
+        let profile = profile.ok_or_else(lost)?;
+        return Ok(match options.whole {
+            true => (profile, cost.instructions),
+            false => (profile.counted(), counted),
+        });
     }
+
     let subjects = subject::all(&root);
     let subject = subjects
         .iter()
         .find(|s| s.name == options.subject)
         .ok_or_else(|| format!("--subject {}: there is none of that name", options.subject))?;
-    let (wasm, reported) = match &options.wasm {
+    // What the benchmarks measure has no names.
+    let (wasm, measured) = match &options.wasm {
         Some(file) => (read(file, "")?, None),
         None if subject.name == "icsql" => {
-            let named = read(&root.join("target/icsql.named.wasm"), "scripts/build leaves it.")?;
-            (named, Some(subject.load()?))
+            (read(&root.join("target/icsql.named.wasm"), "scripts/build")?, Some(subject.load()?))
         }
         None => (subject.load()?, None),
     };
-    let profile = cases::profile(subject, &wasm, options.rows, &options.case)?;
-    let unprofiled = match options.check {
-        true => {
-            let measured = cases::run(subject, reported.as_ref().unwrap_or(&wasm), options.rows)?;
-            measured.iter().find(|m| m.case == options.case).map(|m| m.instructions)
+    let (cost, profile) = cases::run_one(subject, &wasm, options.rows, &options.case, config(true))?;
+    if options.check {
+        let measured = measured.as_ref().unwrap_or(&wasm);
+        let (without, _) = cases::run_one(subject, measured, options.rows, &options.case, config(false))?;
+        if without != cost {
+            return Err(differs(cost.instructions, without.instructions));
         }
-        false => None,
-    };
-    Ok((profile, unprofiled, String::new()))
+    }
+    Ok((profile.ok_or_else(lost)?, cost.instructions))
+}
+
+fn percent(part: u64, whole: u64) -> f64 {
+    part as f64 * 100.0 / whole.max(1) as f64
 }
 
 fn table(profile: &Profile, top: usize) -> String {
-    let total = profile.cost.instructions;
-    let percent = |part: u64| part as f64 * 100.0 / total.max(1) as f64;
+    let total = profile.instructions();
     let functions = profile.functions();
     let shown = if top == 0 { functions.len() } else { top.min(functions.len()) };
     let mut out = format!("{:>13} {:>6} {:>13} {:>6} {:>9}  name\n", "exclusive", "%", "inclusive", "%", "calls");
@@ -130,19 +163,35 @@ fn table(profile: &Profile, top: usize) -> String {
         out += &format!(
             "{:>13} {:>6.2} {:>13} {:>6.2} {:>9}  {}\n",
             thousands(f.exclusive),
-            percent(f.exclusive),
+            percent(f.exclusive, total),
             thousands(f.inclusive),
-            percent(f.inclusive),
+            percent(f.inclusive, total),
             thousands(f.calls),
             f.name
         );
     }
-    let rest: u64 = functions[shown..].iter().map(|f| f.exclusive).sum();
     if shown < functions.len() {
+        let rest = functions[shown..].iter().map(|f| f.exclusive).sum();
         let count = functions.len() - shown;
-        out += &format!("{:>13} {:>6.2} {:>31}  {count} more functions\n", thousands(rest), percent(rest), "");
+        out += &format!("{:>13} {:>6.2} {:>31}  {count} more\n", thousands(rest), percent(rest, total), "");
     }
-    out + &format!("{:>13} {:>6.2} {:>31}  the whole message\n", thousands(total), 100.0, "")
+    out + &format!("{:>13} {:>6.2} {:>31}  together\n", thousands(total), 100.0, "")
+}
+
+fn callers(profile: &Profile, text: &str, top: usize) -> String {
+    let total = profile.instructions();
+    let calls = profile.calls_of(|name| name.contains(text));
+    let shown = if top == 0 { calls.len() } else { top.min(calls.len()) };
+    let mut out = format!("{:>13} {:>6} {:>9}  caller -> function\n", "inclusive", "%", "calls");
+    for (caller, function, inclusive, count) in &calls[..shown] {
+        out += &format!(
+            "{:>13} {:>6.2} {:>9}  {caller} -> {function}\n",
+            thousands(*inclusive),
+            percent(*inclusive, total),
+            thousands(*count),
+        );
+    }
+    out
 }
 
 fn run() -> Result<(), String> {
@@ -151,19 +200,22 @@ fn run() -> Result<(), String> {
         return Ok(());
     }
     let options = parse_options()?;
-    let (profile, unprofiled, remark) = measure(&options)?;
-    let sum: u64 = profile.frames.iter().map(|frame| frame.instructions).sum();
-    let total = profile.cost.instructions;
-    assert_eq!(sum, total, "the frames' instructions must add up to the message's");
-    if unprofiled.is_some_and(|n| n != total) {
-        return Err(format!("{total} instructions with profile, {unprofiled:?} without: not the same canister?"));
+    let (profile, reported) = measure(&options)?;
+    let sum = profile.instructions();
+    if sum != reported {
+        return Err(format!("the functions take {sum} instructions together and the call {reported}: a bug"));
     }
-    print!("{}", table(&profile, options.top));
-    if !remark.is_empty() {
-        println!("{remark}");
+    match &options.calls_of {
+        Some(text) => print!("{}", callers(&profile, text, options.top)),
+        None => print!("{}", table(&profile, options.top)),
     }
+    let write =
+        |file: &Path, text: String| std::fs::write(file, text).map_err(|error| format!("{}: {error}", file.display()));
     if let Some(file) = &options.folded {
-        std::fs::write(file, profile.folded()).map_err(|error| format!("{}: {error}", file.display()))?;
+        write(file, profile.folded())?;
+    }
+    if let Some(file) = &options.svg {
+        write(file, flame::svg(&profile, &options.case))?;
     }
     Ok(())
 }

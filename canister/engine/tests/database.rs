@@ -231,7 +231,8 @@ fn migrations_are_applied_once_and_their_texts_checked() {
     let broken = Migration { version: 9, name: "broken", sql: "CREATE TABLE three(x); CREATE TABLE one(x)" };
     let fourth = Migration { version: 8, name: "four", sql: "CREATE TABLE four(x)" };
     let changed = Migration { sql: "CREATE TABLE one(y)", ..first };
-    let refused: [(&[Migration], fn(&MigrationError) -> bool); 4] = [
+    type Check = fn(&MigrationError) -> bool;
+    let refused: [(&[Migration], Check); 4] = [
         (&[changed, second], |error| matches!(error, MigrationError::Changed { version: 1, .. })),
         (&[first], |error| matches!(error, MigrationError::Unknown { version: 7, .. })),
         (&[first, second, fourth, broken], |error| matches!(error, MigrationError::Failed { version: 9, .. })),

@@ -1,4 +1,5 @@
 //! What lives in the heap from one message to the next.
+use crate::codec::replies;
 use crate::error::Failure;
 use crate::{ops, schema};
 use icsql_engine::stable::manager::MemoryManager;
@@ -12,12 +13,11 @@ pub struct Service {
     pub database: Database,
     /// The whole stable memory, to ask for its size.
     pub stable: Box<dyn Memory>,
-    /// Where replies of the hot reads are built: kept, so that a call finds it large enough.
-    pub reply: Vec<u8>,
+    /// Where `kv_get` builds its reply: kept, so that a call finds it large enough.
+    pub value: replies::Value,
+    /// Where `kv_get_many` builds its reply.
+    pub values: Vec<u8>,
 }
-
-/// Bytes of the reply buffer from the start on.
-const REPLY_BYTES_FIRST: usize = 4_096;
 
 impl Service {
     /// Opens the database in `stable`, brings its tables up to date, and reads and prepares what the queries to come
@@ -41,6 +41,6 @@ impl Service {
             Ok(database)
         };
         let database = open()?;
-        Ok(Self { database, stable: Box::new(stable), reply: Vec::with_capacity(REPLY_BYTES_FIRST) })
+        Ok(Self { database, stable: Box::new(stable), value: replies::Value::new(), values: Vec::new() })
     }
 }

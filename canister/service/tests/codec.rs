@@ -159,11 +159,11 @@ fn the_encodings_that_callers_send_take_the_fast_path() {
 
 #[test]
 fn replies_decode_at_their_declared_types() {
-    for length in [0, 1, 127, 128, 16_383, 16_384, VALUE_BYTES_MAX] {
+    let mut reply = replies::Value::new();
+    for length in [0, 1, 127, 128, 16_383, 16_384, VALUE_BYTES_MAX, 5] {
         let value = "x".repeat(length);
-        let mut reply = vec![1, 2, 3];
-        replies::value(&mut reply, value.as_bytes());
-        let answer: Answer<Option<String>> = decoded(&reply);
+        reply.set(value.as_bytes());
+        let answer: Answer<Option<String>> = decoded(reply.bytes());
         assert_eq!(answer, Ok(Some(value)));
     }
     assert_eq!(decoded::<Answer<Option<String>>>(replies::NO_VALUE), Ok(None));

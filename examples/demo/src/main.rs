@@ -108,14 +108,11 @@ fn run(args: &Args) -> Result<(), Error> {
         std::fs::read(&args.wasm).map_err(|e| Error::Wasm { path: args.wasm.clone(), message: e.to_string() })?;
     let wasm_bytes = wasm.len() as u64;
 
+    say(format!("Deploying icsql ({}); the replica compiles it the first time", megabytes(wasm_bytes)));
     let started = Instant::now();
     let deployed = Deployed::new(&args.server, wasm)?;
     let deploy_seconds = started.elapsed().as_secs_f64();
-    say(format!(
-        "Deployed icsql ({}) as canister {} in {deploy_seconds:.1} s",
-        megabytes(wasm_bytes),
-        deployed.canister
-    ));
+    say(format!("  canister {}, in {deploy_seconds:.1} s", deployed.canister));
 
     let from = if args.source.is_empty() { String::new() } else { format!(" from {}", args.source) };
     let count = thousands(entries.len() as u64);
@@ -123,7 +120,7 @@ fn run(args: &Args) -> Result<(), Error> {
     let loaded = load::load(&deployed, &entries)?;
     say(format!(
         "  {} calls of kv_put, {} of keys and values, in {:.1} s ({} calls a second on this machine)\n  \
-         a call took {} instructions on average, {} at most ({})",
+         a call took {} instructions on average, {} at most (key {})",
         thousands(loaded.calls),
         megabytes(data_bytes),
         loaded.seconds,
@@ -164,7 +161,7 @@ fn run(args: &Args) -> Result<(), Error> {
 
 fn print_replies(figures: &Figures) {
     let absent = "there is no such key";
-    println!("\nReading. The Internet Computer charges by the instruction and allows a query 5,000,000,000");
+    println!("\nReading. The Internet Computer meters calls in instructions; a query may use 5,000,000,000 of them");
     let call = |name: &str, instructions: u64| {
         println!("  {name:<42}{:>14} instructions", thousands(instructions));
     };

@@ -81,16 +81,7 @@ struct Inner {
 
 struct Kept {
     sql: &'static Sql,
-    statement: Statement,
-}
-
-/// Resets a statement however its use ends.
-struct Running<'s>(&'s Statement);
-
-impl Drop for Running<'_> {
-    fn drop(&mut self) {
-        self.0.reset();
-    }
+    statement: Rc<Statement>,
 }
 
 /// An open transaction: undone unless it was committed.
@@ -274,8 +265,7 @@ impl Database {
     pub fn keep(&mut self, statements: &[&'static Sql]) -> Result<(), Error> {
         let _entered = lock::enter();
         for sql in statements {
-            let kept = self.take(sql)?;
-            self.put_back(kept);
+            self.kept(sql)?;
         }
         Ok(())
     }
@@ -375,14 +365,11 @@ impl Database {
         for slot in kept.iter_mut() {
             if let Some(sql) = slot.take().map(|kept| kept.sql) {
                 // A statement whose table is gone says so when it is used.
-                *slot = self.prepare_kept(sql).ok();
+                let statement = self.prepare_one(sql.text(), true).ok().map(Rc::new);
+                *slot = statement.map(|statement| Kept { sql, statement });
             }
         }
         Ok(())
-    }
-
-    fn prepare_kept(&self, sql: &'static Sql) -> Result<Kept, Error> {
-        Ok(Kept { sql, statement: self.prepare_one(sql.text(), true)? })
     }
 
     /// Prepares a text that holds exactly one statement.
@@ -396,24 +383,19 @@ impl Database {
         }
     }
 
-    /// The kept statement, out of its place: a row closure that runs it again gets another.
-    fn take(&self, sql: &'static Sql) -> Result<Kept, Error> {
+    /// The kept statement. While it runs (a row closure may ask for it again) the answer is another of the same text.
+    fn kept(&self, sql: &'static Sql) -> Result<Rc<Statement>, Error> {
         let slot = sql.slot();
         let mut kept = self.inner.kept.borrow_mut();
-        if kept.len() <= slot {
-            kept.resize_with(slot + 1, || None);
+        match kept.get(slot) {
+            Some(Some(kept)) if !kept.statement.running() => return Ok(Rc::clone(&kept.statement)),
+            Some(Some(_)) => return Ok(Rc::new(self.prepare_one(sql.text(), false)?)),
+            Some(None) => {}
+            None => kept.resize_with(slot + 1, || None),
         }
-        match kept[slot].take() {
-            Some(kept) => Ok(kept),
-            None => self.prepare_kept(sql),
-        }
-    }
-
-    fn put_back(&self, kept: Kept) {
-        let slot = kept.sql.slot();
-        if let Some(place) = self.inner.kept.borrow_mut().get_mut(slot) {
-            *place = Some(kept);
-        }
+        let statement = Rc::new(self.prepare_one(sql.text(), true)?);
+        kept[slot] = Some(Kept { sql, statement: Rc::clone(&statement) });
+        Ok(statement)
     }
 
     /// Runs one statement.
@@ -426,10 +408,8 @@ impl Database {
     ) -> Result<(), E> {
         match sql {
             SqlText::Kept(sql) => {
-                let kept = self.take(sql)?;
-                let outcome = self.run_statement(&kept.statement, sql.text(), params, may_write, row);
-                self.put_back(kept);
-                outcome
+                let statement = self.kept(sql)?;
+                self.run_statement(&statement, sql.text(), params, may_write, row)
             }
             SqlText::Once(text) => {
                 let statement = self.prepare_one(text, false)?;
@@ -452,16 +432,14 @@ impl Database {
         if params.count() != statement.parameters() {
             return Err(Error::Parameters { expected: statement.parameters(), given: params.count() }.into());
         }
-        let running = Running(statement);
-        statement.bind(params, || self.steps(&running, &mut row)).map_err(|error| self.explain(error))?
+        statement.bind(params, || self.steps(statement, &mut row)).map_err(|error| self.explain(error))?
     }
 
     fn steps<E: From<Error>>(
         &self,
-        running: &Running<'_>,
+        statement: &Statement,
         row: &mut impl FnMut(&Row<'_>) -> Result<ControlFlow<()>, E>,
     ) -> Result<(), E> {
-        let statement = running.0;
         loop {
             match statement.step() {
                 Ok(Step::Row) => {
@@ -489,8 +467,8 @@ impl Database {
                 if statement.parameters() > 0 {
                     return Err(Error::Parameters { expected: statement.parameters(), given: 0 });
                 }
-                let running = Running(&statement);
-                self.steps(&running, &mut |_| Ok::<_, Error>(ControlFlow::Continue(())))?;
+                let steps = || self.steps(&statement, &mut |_| Ok::<_, Error>(ControlFlow::Continue(())));
+                statement.bind(&(), steps).map_err(|error| self.explain(error))??;
             }
         }
         Ok(())

@@ -28,7 +28,7 @@ const _: () = assert!(CLASS_BYTES_MAX + HEADER_BYTES <= CHUNK_BYTES);
 /// The class of a block of `bytes`, which are at most [`CLASS_BYTES_MAX`].
 const fn class_of(bytes: usize) -> usize {
     if bytes <= FINE_BYTES_MAX {
-        if bytes == 0 { 0 } else { (bytes + 15) / 16 - 1 }
+        if bytes == 0 { 0 } else { bytes.div_ceil(16) - 1 }
     } else {
         let log2 = (bytes - 1).ilog2() as usize;
         FINE_CLASSES + (log2 - 7) * 4 + ((bytes - 1) >> (log2 - 2)) - 4

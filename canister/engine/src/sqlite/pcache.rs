@@ -218,7 +218,7 @@ impl Cache {
                 // SQLite asks again with 2 once it has tried to make room.
                 return ptr::null_mut();
             }
-            if self.free.is_null() && !self.grow() && !self.evict(usize::MAX.min(2 * self.slabs.len() * SLAB_SLOTS)) {
+            if self.free.is_null() && !self.grow() && !self.evict(2 * self.slabs.len() * SLAB_SLOTS) {
                 return ptr::null_mut();
             }
             let slot = self.free;

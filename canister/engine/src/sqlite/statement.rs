@@ -4,6 +4,7 @@
 use super::error::SqliteError;
 use super::sys;
 use super::value::{Params, ValueRef};
+use core::cell::Cell;
 use core::ffi::{c_int, c_uint};
 use core::ptr::{self, NonNull};
 use core::slice;
@@ -14,6 +15,26 @@ pub(crate) struct Statement {
     read_only: bool,
     parameters: c_int,
     columns: c_int,
+    /// Whether somebody is between binding its parameters and resetting it.
+    running: Cell<bool>,
+}
+
+/// From before the first parameter is bound on. However that ends, the statement is reset, so that it does not step with
+/// parameters whose bytes are gone.
+struct InUse<'s>(&'s Statement);
+
+impl<'s> InUse<'s> {
+    fn new(statement: &'s Statement) -> Self {
+        statement.running.set(true);
+        Self(statement)
+    }
+}
+
+impl Drop for InUse<'_> {
+    fn drop(&mut self) {
+        self.0.reset();
+        self.0.running.set(false);
+    }
 }
 
 /// `IcsqlValue` of `libc/icsql_inside.c`.
@@ -105,6 +126,7 @@ impl Statement {
                 read_only: sys::sqlite3_stmt_readonly(handle.as_ptr()) != 0,
                 parameters: sys::sqlite3_bind_parameter_count(handle.as_ptr()),
                 columns: sys::sqlite3_column_count(handle.as_ptr()),
+                running: Cell::new(false),
                 handle,
             });
             Ok(Prepared { statement, consumed: consumed.min(sql.len()) })
@@ -114,6 +136,11 @@ impl Statement {
     /// Whether it can change nothing in the database.
     pub(crate) fn read_only(&self) -> bool {
         self.read_only
+    }
+
+    /// Whether somebody uses it now.
+    pub(crate) fn running(&self) -> bool {
+        self.running.get()
     }
 
     /// Highest number of a parameter.
@@ -143,6 +170,7 @@ impl Statement {
     /// SQLite's, above all `SQLITE_TOOBIG`; `body` did not run then.
     pub(crate) fn bind<T>(&self, params: &impl Params, body: impl FnOnce() -> T) -> Result<T, SqliteError> {
         let handle = self.handle.as_ptr();
+        let _in_use = InUse::new(self);
         params.each(|number, value| {
             // SAFETY: the statement is live and reset. What `params` borrows stays valid and unchanged until this
             // function returns, and the statement does not step after that: whoever steps it binds first, all its
@@ -174,9 +202,7 @@ impl Statement {
             };
             if code == sys::SQLITE_OK { Ok(()) } else { Err(self.error(code)) }
         })?;
-        let value = body();
-        self.reset();
-        Ok(value)
+        Ok(body())
     }
 
     /// Runs to the next row or to the end.

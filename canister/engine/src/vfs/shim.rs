@@ -222,8 +222,8 @@ unsafe extern "C-unwind" fn x_file_control(
     argument: *mut c_void,
 ) -> c_int {
     match operation {
-        // SAFETY: SQLite passes an open file.
         sys::SQLITE_FCNTL_COMMIT_PHASETWO => {
+            // SAFETY: SQLite passes an open file.
             match unsafe { database(file) }.borrow_mut().serve(DatabaseFile::publish) {
                 Ok(()) => sys::SQLITE_OK,
                 Err(_) => sys::SQLITE_IOERR,

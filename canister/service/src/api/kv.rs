@@ -44,7 +44,7 @@ pub fn get(host: &impl Host, service: &mut Service) {
             Some(key) => get_checked(service, key)?,
             None => get_unusual(service, argument)?,
         };
-        host.reply(if found { &service.reply } else { replies::NO_VALUE });
+        host.reply(if found { service.value.bytes() } else { replies::NO_VALUE });
         Ok(())
     });
 }
@@ -53,10 +53,11 @@ pub fn get(host: &impl Host, service: &mut Service) {
 #[inline(always)]
 fn get_checked(service: &mut Service, key: &str) -> Result<bool, Error> {
     check_key(key)?;
-    let Service { database, reply, .. } = service;
-    let found = database.read(|reader| ops::kv::get(reader, key, |value| replies::value(reply, value)))?;
-    if reply.len() > REPLY_BYTES_MAX {
-        return Err(too_large("reply", REPLY_BYTES_MAX, reply.len()));
+    let Service { database, value: reply, .. } = service;
+    let found = database.read(|reader| ops::kv::get(reader, key, |value| reply.set(value)))?;
+    let bytes = reply.bytes().len();
+    if bytes > REPLY_BYTES_MAX {
+        return Err(too_large("reply", REPLY_BYTES_MAX, bytes));
     }
     Ok(found.is_some())
 }
@@ -84,7 +85,7 @@ fn get_many_checked<K: AsRef<str>>(host: &impl Host, service: &mut Service, keys
     for (index, key) in keys.iter().enumerate() {
         check_key(key.as_ref()).map_err(|error| at_index(error, index))?;
     }
-    let Service { database, reply, .. } = service;
+    let Service { database, values: reply, .. } = service;
     let mut values = replies::Values::new(reply, keys.len());
     let all = database.read(|reader| {
         for key in keys {

@@ -21,13 +21,36 @@ pub fn written(version: u64) -> [u8; WRITTEN.len() + 8] {
     reply
 }
 
-/// Writes the whole reply of `kv_get` for a key that exists into `reply`, in place of what is there.
-pub fn value(reply: &mut Vec<u8>, value: &[u8]) {
-    reply.clear();
-    reply.reserve(VALUE.len() + LEB_BYTES_MAX + value.len());
-    reply.extend_from_slice(VALUE);
-    push_length(reply, value.len());
-    reply.extend_from_slice(value);
+/// The reply of `kv_get` for a key that exists, in a buffer that is kept from call to call and so always starts right.
+pub struct Value(Vec<u8>);
+
+impl Value {
+    /// A reply without its value, with room for one of [`VALUE_BYTES_FIRST`].
+    pub fn new() -> Self {
+        let mut bytes = Vec::with_capacity(VALUE.len() + LEB_BYTES_MAX + VALUE_BYTES_FIRST);
+        bytes.extend_from_slice(VALUE);
+        Self(bytes)
+    }
+
+    /// Takes `value` in place of what is there.
+    #[inline]
+    pub fn set(&mut self, value: &[u8]) {
+        self.0.truncate(VALUE.len());
+        self.0.reserve(LEB_BYTES_MAX + value.len());
+        push_length(&mut self.0, value.len());
+        self.0.extend_from_slice(value);
+    }
+
+    /// The whole reply.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Default for Value {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 /// The reply of `kv_get_many` while it grows. It lives in a buffer that is kept from call to call.
@@ -39,6 +62,8 @@ pub struct Values<'a> {
 
 /// Largest LEB128 form of a length that fits 32 bits.
 const LEB_BYTES_MAX: usize = 5;
+/// Bytes of a value up to which the buffer of a single reply need not grow.
+const VALUE_BYTES_FIRST: usize = 4_000;
 /// What is reserved for an entry before its value is known, in bytes.
 const VALUE_BYTES_EXPECTED: usize = 128;
 /// Room at the front of the buffer: what comes before the values is known last.

@@ -51,9 +51,16 @@ pub(super) fn link(linker: &mut Linker<Host>) -> Result<(), ModuleError> {
     });
     ic0!(linker, performance_counter, ANYWHERE, |c, kind: u32| -> u64 {
         let used = c.used()?;
+        let message = c.message()?;
         match kind {
-            0 => Ok(used),
-            1 => Ok(c.message()?.call_instructions + used),
+            0 => {
+                let left = i64::try_from(message.limit.saturating_sub(used)).unwrap_or(i64::MAX);
+                if let Some(profiler) = &mut message.profiler {
+                    profiler.count(left);
+                }
+                Ok(used)
+            }
+            1 => Ok(message.call_instructions + used),
             _ => Err(Trap::Contract(format!("ic0.performance_counter: there is no counter of type {kind}"))),
         }
     });
