@@ -57,7 +57,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 
 /// Loads the data into a new canister and measures every case.
 pub fn run(subject: &Subject, wasm: &[u8], rows: u32) -> Result<Vec<Measurement>, String> {
-    let mut bench = Bench::new(subject, wasm, rows, Config::default())?;
+    let mut bench = Bench::new(subject, wasm, rows, crate::replica_config())?;
     let mut measured = Vec::new();
     for (case, measure) in CASES {
         let samples = bench.samples(case, measure)?;

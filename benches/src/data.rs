@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 /// Row counts for which a key has 10 bytes and the samples are apart.
-pub const ROWS_RANGE: RangeInclusive<u32> = 200..=900_000;
+pub const ROWS_RANGE: RangeInclusive<u32> = 200..=999_980;
 
 /// Calls of which a case reports the median.
 pub const SAMPLES: u32 = 11;

@@ -38,7 +38,7 @@ pub fn run(root: &std::path::Path) -> Result<Vec<Measurement>, String> {
     let wasm = read_built("the engine's canister", &root.join("target/engine-bench.wasm"), BUILT_BY)?;
     let mut measured = Vec::new();
     for case in CASES {
-        let mut bench = Bench::new(&wasm, &case, Config::default())?;
+        let mut bench = Bench::new(&wasm, &case, crate::replica_config())?;
         let (instructions, cost) = bench.call(case.call)?;
         measured.push(Measurement {
             case: case.name.to_string(),

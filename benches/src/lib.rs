@@ -9,3 +9,9 @@ pub mod engine;
 pub mod flame;
 pub mod results;
 pub mod subject;
+
+/// Compiled modules are kept in the folder that `ICSQL_REPLICA_CACHE` names, if it names one.
+fn replica_config() -> icsql_replica::Config {
+    let module_cache = std::env::var_os("ICSQL_REPLICA_CACHE").map(std::path::PathBuf::from);
+    icsql_replica::Config { module_cache, ..Default::default() }
+}

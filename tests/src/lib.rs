@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use candid::utils::{ArgumentEncoder, decode_one, encode_args};
 use candid::{CandidType, Principal};
+use icsql_replica::{Config, Replica};
 use icsql_types::Answer;
 use icsql_types::method::{Method, Mode};
 use pocket_ic::{PocketIc, PocketIcBuilder, RejectResponse};
@@ -50,6 +51,14 @@ fn read_built(path: &Path, command: &str) -> Vec<u8> {
 /// Whether the suites run on the project's own replica and not on a PocketIC server.
 pub fn on_own_replica() -> bool {
     std::env::var_os("POCKET_IC_BIN").is_none()
+}
+
+/// A replica in this process, for what the PocketIC protocol does not offer: costs and faults inside a message.
+///
+/// Compiled modules are kept in the folder that `ICSQL_REPLICA_CACHE` names, as the server keeps them.
+pub fn replica() -> Replica {
+    let module_cache = std::env::var_os("ICSQL_REPLICA_CACHE").map(PathBuf::from);
+    Replica::new(Config { module_cache, ..Config::default() })
 }
 
 /// An instance with one application subnet, on the server that `POCKET_IC_BIN` names or on the replica that Cargo built

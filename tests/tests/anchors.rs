@@ -9,8 +9,8 @@
 use candid::{Decode, Encode, Principal};
 use icsql_benches::subject::Subject;
 use icsql_benches::{data, subject};
-use icsql_replica::{CanisterSettings, Config, InstallMode, Replica};
-use icsql_tests::{fixture_wasm, root};
+use icsql_replica::{CanisterSettings, InstallMode, Replica};
+use icsql_tests::{fixture_wasm, replica, root};
 
 const ROWS: u32 = 2_000;
 
@@ -21,7 +21,7 @@ fn off_percent(figure: u64, anchor: u64) -> f64 {
 /// What decoding an argument costs, by the performance counter.
 #[test]
 fn decoding_costs_what_it_costs_on_pocket_ic() {
-    let mut replica = Replica::new(Config::default());
+    let mut replica = replica();
     let caller = Principal::anonymous();
     let canister = replica.create_canister(CanisterSettings::default());
     replica.install(canister, InstallMode::Install, &fixture_wasm("anchor"), &[], caller).reply();
@@ -78,7 +78,7 @@ impl Store {
 fn compare(name: &str, anchors: [u64; 7]) {
     let (leaf, above) = (1_000, 1_001);
     let wasm = subject::all(&root()).into_iter().find(|s| s.name == name).unwrap().load().unwrap();
-    let mut replica = Replica::new(Config::default());
+    let mut replica = replica();
     let id = replica.create_canister(CanisterSettings::default());
     let mut store = Store { replica, id, controller: Principal::anonymous(), wasm };
     store.install(InstallMode::Install);

@@ -2,6 +2,7 @@
 
 use candid::{Decode, Encode};
 use icsql_tests::{Icsql, controller, encode, fixture_wasm, install, stranger};
+use icsql_types::{Answer, Error};
 
 #[test]
 fn a_trap_after_the_call_keeps_the_put_and_what_was_before_the_await() {
@@ -26,4 +27,19 @@ fn a_missing_method_is_rejected_and_the_caller_goes_on() {
     let (code, message) = Decode!(&reply, Result<(), (u32, String)>).unwrap().unwrap_err();
     assert_eq!(code, 5, "{message}");
     assert!(message.contains("no_such_method"), "{message}");
+}
+
+/// As ingress it would not be let in, but calls between canisters are not inspected.
+#[test]
+fn an_argument_larger_than_any_of_the_method_is_answered() {
+    let icsql = Icsql::deploy();
+    let caller = install(&icsql.pic, fixture_wasm("caller"));
+    icsql.pic.set_controllers(icsql.id, Some(controller()), vec![controller(), caller]).unwrap();
+    let note = encode(("key", Some("n".repeat(1_000_000))));
+    icsql.pic.update_call(icsql.id, controller(), "kv_set_note", note.clone()).expect_err("1 MB were let in");
+
+    let reply = icsql.pic.update_call(caller, stranger(), "call_raw", encode((icsql.id, "kv_set_note", note))).unwrap();
+    let reply = Decode!(&reply, Result<Vec<u8>, String>).unwrap().unwrap();
+    let answer = Decode!(&reply, Answer<()>).unwrap();
+    assert!(matches!(answer, Err(Error::TooLarge { .. })), "{answer:?}");
 }

@@ -12,10 +12,10 @@ fn the_metadata_is_the_contract() {
     let contract = std::fs::read_to_string(root().join("candid/icsql.did")).unwrap();
     let mut found = Vec::new();
     for payload in Parser::new(0).parse_all(&wasm) {
-        if let Payload::CustomSection(section) = payload.unwrap() {
-            if section.name() == "icp:public candid:service" {
-                found.push(String::from_utf8(section.data().to_vec()).unwrap());
-            }
+        if let Payload::CustomSection(section) = payload.unwrap()
+            && section.name() == "icp:public candid:service"
+        {
+            found.push(String::from_utf8(section.data().to_vec()).unwrap());
         }
     }
     assert_eq!(found, [contract]);

@@ -5,6 +5,7 @@ use candid::{CandidType, Decode, Reserved};
 use icsql_tests::{Icsql, controller, encode};
 use icsql_types::method::{ALL, DB_CHECKSUM, Mode};
 use icsql_types::{Answer, Error, Written};
+use pocket_ic::ErrorCode;
 
 /// Unsigned LEB128.
 fn leb128(mut n: u64) -> Vec<u8> {
@@ -73,11 +74,18 @@ fn malformed_arguments_are_answered_with_an_error() {
     let before = icsql.ok(&DB_CHECKSUM, ());
     for (method, mode) in ALL {
         for (what, argument) in malformed() {
+            // kv_put takes whatever a message can hold.
+            let oversized = argument.len() > 4_096 && *method != "kv_put";
             let outcome = match mode {
                 Mode::Query => icsql.pic.query_call(icsql.id, controller(), method, argument),
                 Mode::Update => icsql.pic.update_call(icsql.id, controller(), method, argument),
             };
-            let reply = outcome.unwrap_or_else(|reject| panic!("{method}, {what}: {reject}"));
+            let reply = match outcome {
+                Ok(reply) => reply,
+                // No argument of this method is that large, so that ingress is not let in.
+                Err(reject) if oversized && reject.error_code == ErrorCode::CanisterRejectedMessage => continue,
+                Err(reject) => panic!("{method}, {what}: {reject}"),
+            };
             let answer = Decode!(&reply, Result<Reserved, Error>);
             let answer = answer.unwrap_or_else(|error| panic!("{method}, {what}: answered another type: {error}"));
             if takes_argument(method) {

@@ -3,8 +3,8 @@
 //! These run in process: the PocketIC protocol has no faults.
 
 use candid::{Decode, Principal};
-use icsql_replica::{CanisterSettings, Config, Fault, InstallMode, Outcome, Replica};
-use icsql_tests::{encode, icsql_wasm};
+use icsql_replica::{CanisterSettings, Fault, InstallMode, Outcome, Replica};
+use icsql_tests::{encode, icsql_wasm, replica};
 use icsql_types::{Answer, Checksum, ScanProgress, Written};
 
 struct Canister {
@@ -16,7 +16,7 @@ struct Canister {
 impl Canister {
     fn deploy() -> Self {
         let controller = Principal::anonymous();
-        let mut replica = Replica::new(Config::default());
+        let mut replica = replica();
         let id = replica.create_canister(CanisterSettings::default());
         replica.install(id, InstallMode::Install, &icsql_wasm(), &[], controller).reply();
         Self { replica, id, controller }

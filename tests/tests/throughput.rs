@@ -3,13 +3,13 @@
 use std::time::{Duration, Instant};
 
 use candid::Principal;
-use icsql_replica::{CanisterSettings, Config, InstallMode, Replica};
-use icsql_tests::{encode, icsql_wasm};
+use icsql_replica::{CanisterSettings, InstallMode};
+use icsql_tests::{encode, icsql_wasm, replica};
 
 #[test]
 fn ten_thousand_updates_take_less_than_a_minute() {
     let controller = Principal::anonymous();
-    let mut replica = Replica::new(Config::default());
+    let mut replica = replica();
     let id = replica.create_canister(CanisterSettings::default());
     replica.install(id, InstallMode::Install, &icsql_wasm(), &[], controller).reply();
     let value = "v".repeat(100);
