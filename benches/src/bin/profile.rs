@@ -18,7 +18,7 @@ what lies between its readings of the counter is shown, since that is what the b
 Options:
   --rows N           rows stored before the call (cases of the service; default 2000)
   --wasm FILE        the canister; it says names if it has a name section. Default: target/icsql.named.wasm, for bulk
-                     work the benchmark canister that cargo left in target
+                     work on the engine target/engine-bench.wasm
   --subject NAME     another canister of the benchmarks, with its own Wasm
   --top N            rows of the table (default 40; 0: all)
   --calls-of TEXT    who calls the functions with this in their name, in place of the table
