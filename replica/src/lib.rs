@@ -37,7 +37,7 @@ mod types;
 mod wasm;
 
 pub use candid::Principal;
-pub use profile::{Frame, FunctionCost, Profile};
+pub use profile::{CallCost, Frame, FunctionCost, Profile};
 pub use replica::{CanisterSettings, IngressId, Replica};
 pub use server::{ServerConfig, serve};
 pub use types::{

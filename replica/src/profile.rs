@@ -55,6 +55,19 @@ pub struct FunctionCost {
     pub calls: u64,
 }
 
+/// What the calls of one function by another cost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallCost {
+    /// The caller's name.
+    pub caller: Arc<str>,
+    /// The name of the function called.
+    pub function: Arc<str>,
+    /// Instructions of the calls, with all that was called in them. What recurses is in it once for each level.
+    pub inclusive: u64,
+    /// Number of calls.
+    pub calls: u64,
+}
+
 impl Profile {
     /// The same profile without what went before the first and after the last reading of `performance_counter(0)`;
     /// the cost stays the message's.
@@ -119,23 +132,25 @@ impl Profile {
         out
     }
 
-    /// Who called the functions that `chosen` picks by name, directly, and what those calls cost: dearest first, each
-    /// as caller, function, instructions, calls.
-    pub fn calls_of(&self, chosen: impl Fn(&str) -> bool) -> Vec<(Arc<str>, Arc<str>, u64, u64)> {
-        let mut edges: HashMap<(&Arc<str>, &Arc<str>), (u64, u64)> = HashMap::new();
+    /// Who called the functions that `chosen` picks by name, directly; dearest first.
+    pub fn calls_of(&self, chosen: impl Fn(&str) -> bool) -> Vec<CallCost> {
+        let mut positions: HashMap<(&str, &str), usize> = HashMap::new();
+        let mut calls: Vec<CallCost> = Vec::new();
         for (frame, inclusive) in self.frames.iter().zip(self.inclusive()) {
-            if let Some(parent) = frame.parent.filter(|_| chosen(&frame.name) && frame.calls > 0) {
-                let edge = edges.entry((&self.frames[parent].name, &frame.name)).or_default();
-                edge.0 += inclusive;
-                edge.1 += frame.calls;
-            }
+            let Some(parent) = frame.parent.filter(|_| chosen(&frame.name) && frame.calls > 0) else { continue };
+            let caller = &self.frames[parent].name;
+            let position = *positions.entry((caller, &frame.name)).or_insert_with(|| {
+                let (caller, function) = (Arc::clone(caller), Arc::clone(&frame.name));
+                calls.push(CallCost { caller, function, inclusive: 0, calls: 0 });
+                calls.len() - 1
+            });
+            calls[position].inclusive += inclusive;
+            calls[position].calls += frame.calls;
         }
-        let mut edges: Vec<_> = edges
-            .into_iter()
-            .map(|((from, to), (cost, calls))| (Arc::clone(from), Arc::clone(to), cost, calls))
-            .collect();
-        edges.sort_by(|a, b| (b.2, b.3, &a.0, &a.1).cmp(&(a.2, a.3, &b.0, &b.1)));
-        edges
+        calls.sort_by(|a, b| {
+            (b.inclusive, b.calls, &a.caller, &a.function).cmp(&(a.inclusive, a.calls, &b.caller, &b.function))
+        });
+        calls
     }
 
     fn callers<'a>(&'a self, frame: &'a Frame) -> impl Iterator<Item = &'a Frame> {

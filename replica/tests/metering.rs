@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{deploy, me, module};
+use common::{deploy, me, module, profiled};
 use icsql_replica::{Cost, Replica};
 
 /// Runs `code` as the body of an update with two i32 locals, and gives its cost. The module has a memory of two
@@ -27,7 +27,9 @@ fn cost_in(kind: &str, fields: &str, code: &str) -> Cost {
     ));
     let mut replica = Replica::new(Default::default());
     let canister = deploy(&mut replica, &wasm);
-    replica.update(canister, me(), "run", b"").cost
+    let cost = replica.update(canister, me(), "run", b"").cost;
+    assert_eq!(profiled(&wasm, "run").cost, cost, "with profiling: {code}");
+    cost
 }
 
 #[track_caller]

@@ -18,7 +18,7 @@ what lies between its readings of the counter is shown, since that is what the b
 Options:
   --rows N           rows stored before the call (cases of the service; default 2000)
   --wasm FILE        the canister; it says names if it has a name section. Default: target/icsql.named.wasm, for bulk
-                     work the benchmark canister that cargo left in target
+                     work on the engine target/engine-bench.wasm
   --subject NAME     another canister of the benchmarks, with its own Wasm
   --top N            rows of the table (default 40; 0: all)
   --calls-of TEXT    who calls the functions with this in their name, in place of the table
@@ -183,12 +183,14 @@ fn callers(profile: &Profile, text: &str, top: usize) -> String {
     let calls = profile.calls_of(|name| name.contains(text));
     let shown = if top == 0 { calls.len() } else { top.min(calls.len()) };
     let mut out = format!("{:>13} {:>6} {:>9}  caller -> function\n", "inclusive", "%", "calls");
-    for (caller, function, inclusive, count) in &calls[..shown] {
+    for call in &calls[..shown] {
         out += &format!(
-            "{:>13} {:>6.2} {:>9}  {caller} -> {function}\n",
-            thousands(*inclusive),
-            percent(*inclusive, total),
-            thousands(*count),
+            "{:>13} {:>6.2} {:>9}  {} -> {}\n",
+            thousands(call.inclusive),
+            percent(call.inclusive, total),
+            thousands(call.calls),
+            call.caller,
+            call.function,
         );
     }
     out

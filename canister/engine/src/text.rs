@@ -6,12 +6,24 @@ const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
 
 /// The bytes as text, if they are valid UTF-8.
 ///
-/// For 100 bytes of ASCII this takes half of the 250 instructions that the standard library does.
+/// For 100 bytes of ASCII this takes a third of the 250 instructions that the standard library does.
 #[inline]
 pub fn utf8(bytes: &[u8]) -> Option<&str> {
-    let (words, rest) = bytes.as_chunks::<8>();
-    let high = words.iter().fold(0, |high, word| high | u64::from_le_bytes(*word));
-    let high = rest.iter().fold(high, |high, byte| high | u64::from(*byte));
+    let word = |word: &[u8; 8]| u64::from_le_bytes(*word);
+    let high = match bytes.last_chunk() {
+        // Whole blocks, whole words, and the last 8 bytes, some of them for the second time.
+        Some(last) => {
+            let (blocks, rest) = bytes.as_chunks::<32>();
+            let block = |high, block: &[u8; 32]| {
+                let (words, _) = block.as_chunks();
+                high | word(&words[0]) | word(&words[1]) | word(&words[2]) | word(&words[3])
+            };
+            let (words, _) = rest.as_chunks();
+            let high = blocks.iter().fold(word(last), block);
+            words.iter().fold(high, |high, next| high | word(next))
+        }
+        None => bytes.iter().fold(0, |high, byte| high | u64::from(*byte)),
+    };
     if high & HIGH_BITS == 0 {
         // SAFETY: all bytes are ASCII.
         return Some(unsafe { str::from_utf8_unchecked(bytes) });

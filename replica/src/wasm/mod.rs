@@ -1,6 +1,7 @@
 //! From the bytes of a canister's Wasm to a compiled module that counts its instructions.
 
 mod artifact;
+mod function;
 mod instrument;
 mod module;
 mod weights;

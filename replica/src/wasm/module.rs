@@ -174,6 +174,8 @@ pub(crate) fn engine() -> Result<&'static wasmtime::Engine, ModuleError> {
 }
 
 type Slot = Arc<OnceLock<Result<Arc<Module>, ModuleError>>>;
+/// By the hash of the Wasm and whether the module is for profiles.
+type Slots = HashMap<([u8; 32], bool), Slot>;
 
 /// Compiles modules, each once per process, and keeps them in a directory as well when it is given one.
 #[derive(Clone, Debug, Default)]
@@ -199,7 +201,7 @@ impl ModuleCache {
     /// # Errors
     /// When the IC would not install the module; the message says why.
     pub fn compile(&self, wasm: &[u8]) -> Result<Arc<Module>, ModuleError> {
-        static SLOTS: OnceLock<Mutex<HashMap<([u8; 32], bool), Slot>>> = OnceLock::new();
+        static SLOTS: OnceLock<Mutex<Slots>> = OnceLock::new();
         let hash: [u8; 32] = Sha256::digest(wasm).into();
         let key = (hash, self.profile);
         let slot = {

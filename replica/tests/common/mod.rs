@@ -1,7 +1,7 @@
 //! Shared by the suites: canisters written by hand.
 #![allow(dead_code)] // Each suite compiles this file and uses a part of it.
 
-use icsql_replica::{CanisterSettings, InstallMode, Principal, Replica};
+use icsql_replica::{CanisterSettings, Config, InstallMode, Principal, Profile, Replica};
 
 /// The controller of every canister here.
 pub fn me() -> Principal {
@@ -39,4 +39,16 @@ pub fn deploy(replica: &mut Replica, wasm: &[u8]) -> Principal {
     let canister = replica.create_canister(CanisterSettings::default());
     replica.install(canister, InstallMode::Install, wasm, b"", me()).reply();
     canister
+}
+
+/// The profile of an update of a new canister. Its frames must add up to its cost.
+pub fn profiled(wasm: &[u8], method: &str) -> Profile {
+    let mut replica = Replica::new(Config { profile: true, ..Config::default() });
+    let canister = deploy(&mut replica, wasm);
+    replica.set_profiling(true);
+    let outcome = replica.update(canister, me(), method, b"");
+    let profile = replica.take_profiles(canister).expect("the canister is there").pop().expect("one message ran");
+    assert_eq!(profile.cost, outcome.cost, "{method}");
+    assert_eq!(profile.instructions(), outcome.cost.instructions, "{method}: {}", profile.folded());
+    profile
 }
