@@ -1,7 +1,7 @@
 //! Measures what calls cost in IC instructions, on icsql and on its relatives, with the same data in one run.
 //!
 //! `cargo run -p icsql-benches` runs everything, prints a table and writes `benches/results.json`. The canisters must
-//! have been built before: `scripts/build` makes icsql's, and the others come from `tests/canisters`.
+//! have been built before: `scripts/build --bench` makes icsql's, `scripts/build-fixtures` the others.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

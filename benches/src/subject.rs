@@ -30,8 +30,7 @@ struct Page {
 
 /// The subjects in the order of the table.
 pub fn all(root: &Path) -> Vec<Subject> {
-    const FIXTURES: &str =
-        "cargo build --release --target wasm32-unknown-unknown --manifest-path tests/canisters/Cargo.toml --locked";
+    const FIXTURES: &str = "scripts/build-fixtures";
     let fixtures = root.join("tests/canisters/target/wasm32-unknown-unknown/release");
     vec![
         Subject {

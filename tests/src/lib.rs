@@ -40,7 +40,7 @@ pub fn fixture_wasm(name: &str) -> Vec<u8> {
     let file = format!("{}_canister.wasm", name.replace('-', "_"));
     read_built(
         &root().join("tests/canisters/target/wasm32-unknown-unknown/release").join(file),
-        "cargo build --release --target wasm32-unknown-unknown --manifest-path tests/canisters/Cargo.toml --locked",
+        "scripts/build-fixtures",
     )
 }
 
