@@ -1,5 +1,6 @@
 //! Everything that can go wrong with a database, as those who use it see it.
 use crate::sqlite::{SqliteError, sys};
+use crate::stable::MemoryError;
 use crate::stable::page_hashes::PageHashesError;
 use crate::stable::superblock::SuperblockError;
 use crate::vfs::Cause;
@@ -126,12 +127,11 @@ impl Error {
     /// Whether the database could not grow: stable memory, SQLite's heap or a page limit is exhausted.
     pub fn is_full(&self) -> bool {
         match self {
-            Self::Storage { cause, .. } => {
-                matches!(
-                    cause,
-                    Cause::Memory(crate::stable::MemoryError::GrowFailed { .. }) | Cause::ImageTooLarge { .. }
-                )
-            }
+            Self::Storage { cause, .. } => matches!(
+                cause,
+                Cause::ImageTooLarge { .. }
+                    | Cause::Memory(MemoryError::GrowFailed { .. } | MemoryError::OutOfBuckets { .. })
+            ),
             Self::Sqlite(error) => matches!(error.primary(), sys::SQLITE_FULL | sys::SQLITE_NOMEM),
             _ => false,
         }
