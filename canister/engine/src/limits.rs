@@ -1,15 +1,10 @@
-//! Every limit of the engine, in one place.
+//! Every limit of the engine, in one place. Those of the stable formats are defined with the format.
+
+pub use crate::stable::superblock::{IMAGE_PAGES_MAX, PAGE_BYTES_MAX, PAGE_BYTES_MIN};
 
 /// Bytes of a page of a new database. 8 KiB would add 6,000 instructions to a one-row write, 16 KiB 18,000; 2 KiB
 /// saves 2,000 but makes bulk work a tenth dearer.
 pub const PAGE_BYTES_DEFAULT: u32 = 4_096;
-/// Smallest page that SQLite knows.
-pub const PAGE_BYTES_MIN: u32 = 512;
-/// Largest page that SQLite knows.
-pub const PAGE_BYTES_MAX: u32 = 65_536;
-
-/// Most pages of an image: SQLite's own limit, which it calls `SQLITE_MAX_PAGE_COUNT`.
-pub const IMAGE_PAGES_MAX: u32 = 4_294_967_294;
 
 /// Bytes of heap that the page cache of a database may take unless told otherwise.
 pub const CACHE_BYTES_DEFAULT: u64 = 256 * 1024 * 1024;

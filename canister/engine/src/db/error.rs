@@ -42,11 +42,6 @@ pub enum Error {
         /// The encoding that SQLite names.
         found: String,
     },
-    /// A page size that is not a power of two from 512 to 65,536.
-    PageBytes {
-        /// What was asked for.
-        given: u32,
-    },
     /// The instructions that were allowed are used up. What the closure had done is undone.
     Budget {
         /// The limit that was set.
@@ -187,9 +182,6 @@ impl fmt::Display for Error {
                 write!(f, "the superblock says {superblock} for the {what} and the image says {image}: it is damaged")
             }
             Self::Encoding { found } => write!(f, "the image's texts are {found}; only UTF-8 can be opened"),
-            Self::PageBytes { given } => {
-                write!(f, "a page of {given} bytes is not possible: it must be a power of two from 512 to 65,536")
-            }
             Self::Budget { instructions } => write!(
                 f,
                 "the statement was stopped after its {instructions} instructions; ask for less at a time, or add an index"
