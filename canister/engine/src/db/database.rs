@@ -6,7 +6,7 @@ use super::sql::{Sql, SqlText, is_blank};
 use super::transaction::{Reader, Writer};
 use crate::env::{Env, default_env};
 use crate::limits;
-use crate::sqlite::{self, Authority, Connection, Params, SqliteError, Statement, Step, lock, sys};
+use crate::sqlite::{self, Connection, Params, SqliteError, Statement, Step, lock, sys};
 use crate::stable::Memory;
 use crate::stable::page_hashes::PageHashes;
 use crate::stable::superblock::Superblock;
@@ -115,24 +115,20 @@ impl Database {
         let _entered = lock::enter();
         let memory: Rc<dyn Memory> = Rc::new(memory);
         let hashes: Rc<dyn Memory> = Rc::new(hashes);
-        let superblock = match Superblock::load(&memory)? {
-            Some(superblock) => {
-                if superblock.image_pages() > 0 && hashes.size() == 0 {
-                    return Err(Error::PageHashesMissing { image_pages: superblock.image_pages() });
-                }
-                let table = PageHashes::open(Rc::clone(&hashes))?;
-                if superblock.image_pages() > 0 && table.read(superblock.image_pages()).is_err() {
-                    return Err(Error::PageHashesMissing { image_pages: superblock.image_pages() });
-                }
-                superblock
-            }
-            None => {
-                // Refuses a foreign table of hashes before anything is written.
-                PageHashes::open(Rc::clone(&hashes))?;
-                Superblock::create(&memory, options.page_bytes)?
-            }
-        };
+        let superblock = Superblock::load(&memory)?;
+        let image_pages = superblock.map_or(0, |superblock| superblock.image_pages());
+        if image_pages > 0 && hashes.size() == 0 {
+            return Err(Error::PageHashesMissing { image_pages });
+        }
+        // Refuses a foreign table of hashes before a new database gets its superblock.
         let page_hashes = PageHashes::open(hashes)?;
+        if image_pages > 0 && page_hashes.read(image_pages).is_err() {
+            return Err(Error::PageHashesMissing { image_pages });
+        }
+        let superblock = match superblock {
+            Some(superblock) => superblock,
+            None => Superblock::create(&memory, options.page_bytes)?,
+        };
         let env = options.env.unwrap_or_else(default_env);
         let page_bytes = superblock.page_bytes();
         let cache_pages = u32::try_from(options.cache_bytes / u64::from(page_bytes)).unwrap_or(u32::MAX >> 1);
@@ -149,9 +145,7 @@ impl Database {
         let hook = Box::new(move |pages| hooked.borrow_mut().reserve(pages));
         let connection = Connection::open(registration.name(), page_bytes, cache_pages, Rc::clone(&env), hook)?;
         let control = |sql| -> Result<Statement, Error> {
-            let authority = connection.set_authority(Authority::Engine);
-            let prepared = connection.prepare(sql, true);
-            connection.set_authority(authority);
+            let prepared = connection.as_engine(|| connection.prepare(sql, true));
             prepared?.statement.ok_or(Error::NotOneStatement { offset: 0 })
         };
         let (begin, commit, rollback) = (control("BEGIN IMMEDIATE")?, control("COMMIT")?, control("ROLLBACK")?);
@@ -229,7 +223,7 @@ impl Database {
         self.control(&self.inner.commit)?;
         open.committed = true;
         drop(open);
-        self.settle()?;
+        self.settle();
         Ok(value)
     }
 
@@ -248,7 +242,7 @@ impl Database {
         match outcome {
             Ok(()) => {
                 let changes = self.changes();
-                self.settle()?;
+                self.settle();
                 Ok(changes)
             }
             Err(error) => {
@@ -327,10 +321,11 @@ impl Database {
     }
 
     fn control(&self, statement: &Statement) -> Result<(), Error> {
-        let authority = self.inner.connection.set_authority(Authority::Engine);
-        let outcome = statement.step();
-        statement.reset();
-        self.inner.connection.set_authority(authority);
+        let outcome = self.inner.connection.as_engine(|| {
+            let outcome = statement.step();
+            statement.reset();
+            outcome
+        });
         outcome.map(|_| ()).map_err(|error| self.explain(error))
     }
 
@@ -344,23 +339,28 @@ impl Database {
         let _ = self.recover(before);
     }
 
-    /// After a transaction that was undone: reads the cache again if it was lost with it.
+    /// After a transaction that was undone: reads the cache and prepares the kept statements again if they were lost
+    /// with it. A schema that was rolled back has the cookie of before, and yet made the statements stale.
     fn recover(&self, cached_before: u32) -> Result<(), Error> {
         self.inner.file.borrow_mut().take_cause();
         let lost = self.inner.connection.cached_pages() < cached_before || !self.inner.connection.schema_loaded();
         if lost {
             self.warm()?;
+            self.prepare_again();
         }
-        self.settle()
+        self.settle();
+        Ok(())
     }
 
     /// After a transaction: prepares the kept statements again if the schema has changed, so that no query has to.
-    fn settle(&self) -> Result<(), Error> {
-        let cookie = self.inner.connection.schema_cookie();
-        if cookie == self.inner.schema_cookie.get() {
-            return Ok(());
+    fn settle(&self) {
+        if self.inner.connection.schema_cookie() != self.inner.schema_cookie.get() {
+            self.prepare_again();
         }
-        self.inner.schema_cookie.set(cookie);
+    }
+
+    fn prepare_again(&self) {
+        self.inner.schema_cookie.set(self.inner.connection.schema_cookie());
         let mut kept = self.inner.kept.borrow_mut();
         for slot in kept.iter_mut() {
             if let Some(sql) = slot.take().map(|kept| kept.sql) {
@@ -369,7 +369,6 @@ impl Database {
                 *slot = statement.map(|statement| Kept { sql, statement });
             }
         }
-        Ok(())
     }
 
     /// Prepares a text that holds exactly one statement.
@@ -482,13 +481,9 @@ impl Database {
         self.inner.connection.last_insert_rowid()
     }
 
-    pub(super) fn env(&self) -> &dyn Env {
-        &*self.inner.env
-    }
-
     pub(super) fn limit_instructions(&self, instructions: u64) {
         self.inner.instructions.set(instructions);
-        let deadline = self.env().instructions().saturating_add(instructions);
+        let deadline = self.inner.env.instructions().saturating_add(instructions);
         self.inner.connection.set_deadline(Some(deadline));
     }
 

@@ -177,16 +177,12 @@ impl Connection {
     /// # Errors
     /// SQLite's.
     pub(crate) fn run(&self, sql: &str) -> Result<(), SqliteError> {
-        let authority = self.hooks.authority.replace(Authority::Engine);
-        let outcome = self.prepare(sql, false).and_then(|prepared| match prepared.statement {
-            Some(statement) => {
+        self.as_engine(|| {
+            if let Some(statement) = self.prepare(sql, false)?.statement {
                 while statement.step()? == super::Step::Row {}
-                Ok(())
             }
-            None => Ok(()),
-        });
-        self.hooks.authority.set(authority);
-        outcome
+            Ok(())
+        })
     }
 
     /// Prepares the first statement of `sql`; see [`Statement::prepare`].
@@ -198,9 +194,12 @@ impl Connection {
         unsafe { Statement::prepare(self.db.as_ptr(), sql, kept) }
     }
 
-    /// Switches the flag that the authorizer looks at and answers the former state.
-    pub(crate) fn set_authority(&self, authority: Authority) -> Authority {
-        self.hooks.authority.replace(authority)
+    /// Runs `body` with the authorizer letting everything pass.
+    pub(crate) fn as_engine<T>(&self, body: impl FnOnce() -> T) -> T {
+        let authority = self.hooks.authority.replace(Authority::Engine);
+        let outcome = body();
+        self.hooks.authority.set(authority);
+        outcome
     }
 
     /// Whether no transaction is open.

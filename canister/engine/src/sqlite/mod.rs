@@ -12,7 +12,6 @@ mod statement;
 pub(crate) mod sys;
 mod value;
 
-pub(crate) use authorizer::Authority;
 pub(crate) use connection::{Connection, initialize};
 pub use error::SqliteError;
 pub(crate) use statement::{Statement, Step};
