@@ -27,9 +27,38 @@ void icsql_alone(sqlite3 *db){
   icsqlPager(db)->changeCountDone = 1;
 }
 
+/*
+** Undoes the open transaction, as ROLLBACK does, but needs no memory: a prepared ROLLBACK has to be prepared again when
+** the schema was changed in the transaction, which fails just when the heap is full.
+*/
+void icsql_rollback(sqlite3 *db){
+  sqlite3RollbackAll(db, SQLITE_ABORT_ROLLBACK);
+  sqlite3CloseSavepoints(db);
+  db->autoCommit = 1;
+}
+
 /* Pages that the image has at the end of the transaction that is open, or has now. */
 unsigned int icsql_page_count(sqlite3 *db){
   return sqlite3BtreeLastPage(db->aDb[0].pBt);
+}
+
+/* Whether COMMIT would write this dirty page now. The pager asks the same of each. */
+static int icsqlWillWrite(Pager *pPager, PgHdr *p){
+  return p->pgno<=pPager->dbSize && (p->flags & PGHDR_DONT_WRITE)==0;
+}
+
+/* Pages that COMMIT would write if it came now. */
+unsigned int icsql_dirty_pages(sqlite3 *db){
+  Pager *pPager = icsqlPager(db);
+  unsigned int n = 0;
+  PgHdr *p;
+  for(p=pPager->pPCache->pDirty; p; p=p->pDirtyNext) n += icsqlWillWrite(pPager, p);
+  return n;
+}
+
+/* The page cache's own object for the main database: what its xCreate method answered. */
+sqlite3_pcache *icsql_pcache(sqlite3 *db){
+  return icsqlPager(db)->pPCache->pCache;
 }
 
 /* Pages of the image that are in the page cache. */
@@ -151,4 +180,28 @@ int icsql_bind(sqlite3_stmt *pStmt, int i, const IcsqlValue *pValue){
     pVar->flags = pValue->eType==SQLITE_TEXT ? (MEM_Str|MEM_Static) : (MEM_Blob|MEM_Static);
   }
   return 1;
+}
+
+/*
+** Bytes of the row that a statement is on: those of its texts and blobs, and 8 for each number. *pLargest is raised to
+** the largest text or blob.
+*/
+sqlite3_int64 icsql_row_bytes(sqlite3_stmt *pStmt, sqlite3_int64 *pLargest){
+  Vdbe *p = (Vdbe*)pStmt;
+  sqlite3_int64 nRow = 0;
+  int i;
+  if( p->pResultRow==0 ) return 0;
+  for(i=0; i<p->nResColumn; i++){
+    Mem *pMem = &p->pResultRow[i];
+    u16 f = pMem->flags;
+    if( f & (MEM_Str|MEM_Blob) ){
+      sqlite3_int64 n = pMem->n;
+      if( f & MEM_Zero ) n += pMem->u.nZero;
+      if( n>*pLargest ) *pLargest = n;
+      nRow += n;
+    }else if( (f & MEM_Null)==0 ){
+      nRow += 8;
+    }
+  }
+  return nRow;
 }

@@ -33,10 +33,13 @@ mod text;
 mod vfs;
 
 pub use db::{
-    Cause, Database, Error, Meta, Migration, MigrationError, OpenOptions, Reader, Row, Sql, SqlText, Writer, sha256,
+    Budget, Cause, Database, Error, Exceeded, Limited, Meta, Metrics, Migration, MigrationError, OpenOptions, Reader, Row,
+    Sql, SqlText, Writer, sha256,
 };
 #[cfg(target_arch = "wasm32")]
 pub use env::IcEnv;
 pub use env::{Env, HostEnv};
-pub use sqlite::{Params, SqliteError, ToValue, Value, ValueRef, version as sqlite_version};
+#[cfg(not(target_arch = "wasm32"))]
+pub use sqlite::heap_fault;
+pub use sqlite::{Named, Params, SqliteError, ToValue, Value, ValueRef, version as sqlite_version};
 pub use text::utf8;

@@ -40,6 +40,27 @@ pub const WORKER_THREADS_MAX: i32 = 0;
 /// bounds how far a statement can run over.
 pub const BUDGET_STEPS_BETWEEN_CHECKS: i32 = 1_000;
 
+/// Instructions that a COMMIT is expected to take at most, for [`Budget::instructions`](crate::Budget::instructions):
+/// what it takes to hash and write its pages, with half as much again on top of what was measured.
+pub const fn commit_reserve(dirty_pages: u32, page_bytes: u64) -> u64 {
+    let page = COMMIT_INSTRUCTIONS_PER_PAGE + COMMIT_INSTRUCTIONS_PER_BYTE * page_bytes;
+    COMMIT_INSTRUCTIONS + dirty_pages as u64 * page
+}
+/// Instructions of a COMMIT that do not depend on its pages.
+pub const COMMIT_INSTRUCTIONS: u64 = 15_000;
+/// Instructions of a COMMIT for each page that it writes.
+pub const COMMIT_INSTRUCTIONS_PER_PAGE: u64 = 4_000;
+/// Instructions of a COMMIT for each byte of the pages that it writes.
+pub const COMMIT_INSTRUCTIONS_PER_BYTE: u64 = 3;
+
+/// Statements that stay prepared by their text, beside those of [`Sql`](crate::Sql).
+pub const CACHED_STATEMENTS_MAX: usize = 64;
+/// Bytes of the longest text whose statement stays prepared.
+pub const CACHED_SQL_BYTES_MAX: usize = 4_096;
+
+/// Bytes of the largest image that VACUUM rebuilds. It needs as much heap twice: for the copy, and for the changed pages.
+pub const VACUUM_IMAGE_BYTES_MAX: u64 = 512 * 1024 * 1024;
+
 /// Most migrations of one database.
 pub const MIGRATIONS_MAX: usize = 10_000;
 

@@ -1,18 +1,20 @@
 //! One database: one connection for everything, opened once and never closed by a commit.
+use super::budget::{Budget, Metrics};
 use super::error::Error;
+use super::meter::{Meter, Outer, Watcher};
 use super::migrate::{self, Migration};
-use super::row::Row;
-use super::sql::{Sql, SqlText, is_blank};
+use super::sql::{Sql, SqlText};
+use super::statements::Statements;
 use super::transaction::{Reader, Writer};
 use crate::env::{Env, default_env};
 use crate::limits;
-use crate::sqlite::{self, Connection, Params, SqliteError, Statement, Step, lock, sys};
+use crate::sqlite::{self, Connection, Params, SqliteError, Statement, lock, sys};
 use crate::stable::Memory;
 use crate::stable::page_hashes::PageHashes;
 use crate::stable::superblock::Superblock;
 use crate::stable::verify::Progress;
-use crate::vfs::{DatabaseFile, Registration};
-use core::cell::{Cell, RefCell};
+use crate::vfs::{DatabaseFile, Operations, Registration};
+use core::cell::{Cell, OnceCell, RefCell};
 use core::ops::ControlFlow;
 use std::rc::Rc;
 
@@ -59,29 +61,25 @@ pub struct Meta {
 /// Reads and writes share one connection and its page cache, so what a commit leaves in the cache the next query
 /// finds. Everything happens inside closures, so that no transaction can outlive its message.
 pub struct Database {
-    inner: Rc<Inner>,
+    pub(super) inner: Rc<Inner>,
 }
 
 /// Fields are dropped in order: statements, the connection, its VFS.
-struct Inner {
-    kept: RefCell<Vec<Option<Kept>>>,
+pub(super) struct Inner {
+    pub(super) statements: Statements,
     begin: Statement,
     commit: Statement,
-    rollback: Statement,
-    connection: Connection,
+    /// SAVEPOINT, RELEASE and ROLLBACK TO, in this order, once they were needed.
+    pub(super) savepoint: OnceCell<[Statement; 3]>,
+    pub(super) connection: Connection,
     _registration: Registration,
-    file: Rc<RefCell<DatabaseFile>>,
-    env: Rc<dyn Env>,
+    pub(super) file: Rc<RefCell<DatabaseFile>>,
+    pub(super) meter: Rc<Meter>,
     cache_pages: u32,
     /// What the schema was when the kept statements were prepared.
     schema_cookie: Cell<u32>,
-    /// The limit that is in force, for the error.
-    instructions: Cell<u64>,
-}
-
-struct Kept {
-    sql: &'static Sql,
-    statement: Rc<Statement>,
+    /// Whether a transaction was begun and is neither committed nor undone by us.
+    pub(super) in_transaction: Cell<bool>,
 }
 
 /// An open transaction: undone unless it was committed.
@@ -90,12 +88,42 @@ struct Open<'d> {
     committed: bool,
 }
 
+impl<'d> Open<'d> {
+    fn new(database: &'d Database) -> Self {
+        database.inner.in_transaction.set(true);
+        Self { database, committed: false }
+    }
+}
+
 impl Drop for Open<'_> {
     fn drop(&mut self) {
+        self.database.inner.in_transaction.set(false);
         // A trap in the middle of a commit is the platform's to undo.
         if !self.committed && !self.database.is_cut_off() {
             self.database.roll_back();
         }
+    }
+}
+
+/// A call with a budget. It ends however the call ends.
+struct Metered<'d> {
+    database: &'d Database,
+    outer: Option<Outer>,
+}
+
+impl Metered<'_> {
+    fn end(&mut self, committed: bool) -> Metrics {
+        let Some(outer) = self.outer.take() else { return Metrics::default() };
+        let Inner { meter, connection, .. } = &*self.database.inner;
+        let metrics = meter.end(outer, self.database.operations(), committed);
+        connection.watch(meter.is_on());
+        metrics
+    }
+}
+
+impl Drop for Metered<'_> {
+    fn drop(&mut self) {
+        self.end(false);
     }
 }
 
@@ -141,27 +169,24 @@ impl Database {
             message: "SQLite did not take the VFS".into(),
             offset: None,
         })?;
-        let hooked = Rc::clone(&file);
-        let hook = Box::new(move |pages| hooked.borrow_mut().reserve(pages));
-        let connection = Connection::open(registration.name(), page_bytes, cache_pages, Rc::clone(&env), hook)?;
-        let control = |sql| -> Result<Statement, Error> {
-            let prepared = connection.as_engine(|| connection.prepare(sql, true));
-            prepared?.statement.ok_or(Error::NotOneStatement { offset: 0 })
-        };
-        let (begin, commit, rollback) = (control("BEGIN IMMEDIATE")?, control("COMMIT")?, control("ROLLBACK")?);
+        let meter = Rc::new(Meter::new(env, page_bytes));
+        let watcher = Box::new(Watcher { meter: Rc::clone(&meter), file: Rc::clone(&file) });
+        let connection = Connection::open(registration.name(), page_bytes, cache_pages, watcher)?;
+        let control = |sql| control(&connection, sql);
+        let (begin, commit) = (control("BEGIN IMMEDIATE")?, control("COMMIT")?);
         let database = Self {
             inner: Rc::new(Inner {
-                kept: RefCell::default(),
+                statements: Statements::default(),
                 begin,
                 commit,
-                rollback,
-                schema_cookie: Cell::new(0),
+                savepoint: OnceCell::new(),
                 connection,
                 _registration: registration,
                 file,
-                env,
+                meter,
                 cache_pages,
-                instructions: Cell::new(0),
+                schema_cookie: Cell::new(0),
+                in_transaction: Cell::new(false),
             }),
         };
         database.check_image()?;
@@ -202,9 +227,20 @@ impl Database {
     /// What `body` answers.
     pub fn read<T, E: From<Error>>(&self, body: impl FnOnce(&Reader<'_>) -> Result<T, E>) -> Result<T, E> {
         let _entered = lock::enter();
+        body(&Reader::new(self))
+    }
+
+    /// As [`Database::read`], within a budget, and says what was used. Counting costs about 2,000 instructions for each
+    /// statement and 100 for each row.
+    pub fn read_within<T, E: From<Error>>(
+        &self,
+        budget: &Budget,
+        body: impl FnOnce(&Reader<'_>) -> Result<T, E>,
+    ) -> (Result<T, E>, Metrics) {
+        let _entered = lock::enter();
+        let mut metered = self.metered(budget);
         let outcome = body(&Reader::new(self));
-        self.lift_limit();
-        outcome
+        (outcome, metered.end(false))
     }
 
     /// Runs `body` in a transaction, which is committed if it answers `Ok` and undone if it answers `Err` or panics.
@@ -214,17 +250,67 @@ impl Database {
     /// call works.
     pub fn write<T, E: From<Error>>(&mut self, body: impl FnOnce(&Writer<'_>) -> Result<T, E>) -> Result<T, E> {
         let _entered = lock::enter();
-        self.inner.connection.set_journal(true);
+        self.transaction(body)
+    }
+
+    /// As [`Database::write`], within a budget, and says what was used. A transaction that met a limit is undone, even if
+    /// `body` answers `Ok`. The last look at the budget is before COMMIT writes anything, so a transaction that was
+    /// committed is never reported as failed: [`Metrics::over_budget`] says if it took more than it should.
+    pub fn write_within<T, E: From<Error>>(
+        &mut self,
+        budget: &Budget,
+        body: impl FnOnce(&Writer<'_>) -> Result<T, E>,
+    ) -> (Result<T, E>, Metrics) {
+        let _entered = lock::enter();
+        let mut metered = self.metered(budget);
+        let outcome = self.transaction(body);
+        let committed = outcome.is_ok();
+        (outcome, metered.end(committed))
+    }
+
+    fn metered(&self, budget: &Budget) -> Metered<'_> {
+        let outer = self.inner.meter.begin(budget, self.operations());
+        self.inner.connection.watch(true);
+        Metered { database: self, outer: Some(outer) }
+    }
+
+    fn operations(&self) -> Operations {
+        // It is borrowed only if a simulated trap unwound through it.
+        self.inner.file.try_borrow().map_or_else(|_| Operations::default(), |file| file.operations())
+    }
+
+    fn transaction<T, E: From<Error>>(&self, body: impl FnOnce(&Writer<'_>) -> Result<T, E>) -> Result<T, E> {
+        let Inner { connection, meter, .. } = &*self.inner;
+        connection.set_journal(true);
         self.control(&self.inner.begin)?;
-        let mut open = Open { database: self, committed: false };
-        let outcome = body(&Writer::new(self));
-        self.lift_limit();
-        let value = outcome?;
-        self.control(&self.inner.commit)?;
+        let mut open = Open::new(self);
+        let value = body(&Writer::new(self))?;
+        if let Some(exceeded) = meter.exceeded() {
+            return Err(Error::Budget(exceeded).into());
+        }
+        if connection.autocommit() {
+            return Err(Error::TransactionUndone.into());
+        }
+        self.commit()?;
         open.committed = true;
         drop(open);
         self.settle();
         Ok(value)
+    }
+
+    fn commit(&self) -> Result<(), Error> {
+        let Inner { connection, meter, .. } = &*self.inner;
+        if !meter.is_on() {
+            return self.control(&self.inner.commit);
+        }
+        // SQLite looks at the progress handler once more when the statement has ended. By then everything is written,
+        // and it must not be told to stop.
+        connection.watch(false);
+        let begun = meter.now();
+        let outcome = self.control(&self.inner.commit);
+        meter.committed(meter.now().saturating_sub(begun));
+        connection.watch(true);
+        outcome
     }
 
     /// Runs one statement as a transaction of its own and answers how many rows it changed. It is the cheapest way to
@@ -241,7 +327,7 @@ impl Database {
         let outcome = self.run(sql.into(), &params, true, |_| Ok::<_, Error>(ControlFlow::Continue(())));
         match outcome {
             Ok(()) => {
-                let changes = self.changes();
+                let changes = self.inner.connection.changes();
                 self.settle();
                 Ok(changes)
             }
@@ -259,8 +345,37 @@ impl Database {
     pub fn keep(&mut self, statements: &[&'static Sql]) -> Result<(), Error> {
         let _entered = lock::enter();
         for sql in statements {
-            self.kept(sql)?;
+            self.statement(SqlText::Kept(sql))?;
         }
+        Ok(())
+    }
+
+    /// Rebuilds the image without free pages and with each table's pages in a row. It takes heap for two images and
+    /// about 25,000 instructions a page.
+    ///
+    /// # Errors
+    /// [`Error::VacuumTooLarge`] beyond [`VACUUM_IMAGE_BYTES_MAX`](limits::VACUUM_IMAGE_BYTES_MAX); SQLite's. Nothing has
+    /// changed then.
+    pub fn vacuum(&mut self) -> Result<(), Error> {
+        let _entered = lock::enter();
+        let Meta { image_bytes, image_pages, .. } = self.meta();
+        let limit = limits::VACUUM_IMAGE_BYTES_MAX;
+        if image_bytes > limit {
+            return Err(Error::VacuumTooLarge { image_bytes, limit });
+        }
+        let before = self.inner.connection.cached_pages();
+        self.inner.connection.set_journal(false);
+        // The commit hook is not asked, and the image may grow by the pages that fill up less.
+        let reserved = self.inner.file.borrow_mut().reserve(image_pages, image_pages);
+        let full = || SqliteError { code: sys::SQLITE_FULL, message: "no room to vacuum".into(), offset: None };
+        let outcome = if reserved { self.inner.connection.run("VACUUM main") } else { Err(full()) };
+        if let Err(error) = outcome {
+            let error = self.explain(error);
+            self.recover(before)?;
+            return Err(error);
+        }
+        self.warm()?;
+        self.prepare_again();
         Ok(())
     }
 
@@ -275,6 +390,17 @@ impl Database {
             self.warm()?;
         }
         Ok(applied)
+    }
+
+    /// Takes over a schema that was made without these migrations: notes those up to version `through` as applied, without
+    /// running them. A database that has a history of ours is left as it is. Where ic-sqlite-vfs has kept a history, it
+    /// must have applied exactly these, with the same texts as far as it noted their hashes. Answers how many were noted;
+    /// [`Database::migrate`] goes on from there.
+    ///
+    /// # Errors
+    /// [`Error::Migration`].
+    pub fn adopt_migrations(&mut self, migrations: &[Migration], through: u32) -> Result<usize, Error> {
+        migrate::adopt(self, migrations, through)
     }
 
     /// What is known without reading the image.
@@ -320,7 +446,8 @@ impl Database {
         self.inner.connection.warm(self.inner.cache_pages).map_err(|error| self.explain(error))
     }
 
-    fn control(&self, statement: &Statement) -> Result<(), Error> {
+    /// Runs a statement of the engine's own.
+    pub(super) fn control(&self, statement: &Statement) -> Result<(), Error> {
         let outcome = self.inner.connection.as_engine(|| {
             let outcome = statement.step();
             statement.reset();
@@ -332,9 +459,7 @@ impl Database {
     fn roll_back(&self) {
         let before = self.inner.connection.cached_pages();
         // SQLite may have rolled back by itself, as it does when the heap is full.
-        if !self.inner.connection.autocommit() {
-            let _ = self.control(&self.inner.rollback);
-        }
+        self.inner.connection.roll_back();
         // What this could fail with, the next statement will meet again and say.
         let _ = self.recover(before);
     }
@@ -342,7 +467,7 @@ impl Database {
     /// After a transaction that was undone: reads the cache and prepares the kept statements again if they were lost
     /// with it. A schema that was rolled back has the cookie of before, and yet made the statements stale.
     fn recover(&self, cached_before: u32) -> Result<(), Error> {
-        self.inner.file.borrow_mut().take_cause();
+        self.inner.file.borrow_mut().rolled_back();
         let lost = self.inner.connection.cached_pages() < cached_before || !self.inner.connection.schema_loaded();
         if lost {
             self.warm()?;
@@ -361,153 +486,19 @@ impl Database {
 
     fn prepare_again(&self) {
         self.inner.schema_cookie.set(self.inner.connection.schema_cookie());
-        let mut kept = self.inner.kept.borrow_mut();
-        for slot in kept.iter_mut() {
-            if let Some(sql) = slot.take().map(|kept| kept.sql) {
-                // A statement whose table is gone says so when it is used.
-                let statement = self.prepare_one(sql.text(), true).ok().map(Rc::new);
-                *slot = statement.map(|statement| Kept { sql, statement });
-            }
-        }
-    }
-
-    /// Prepares a text that holds exactly one statement.
-    fn prepare_one(&self, sql: &str, kept: bool) -> Result<Statement, Error> {
-        let prepared = self.inner.connection.prepare(sql, kept).map_err(|error| self.explain(error))?;
-        let rest = sql.get(prepared.consumed..).unwrap_or("");
-        match prepared.statement {
-            Some(statement) if is_blank(rest) => Ok(statement),
-            Some(_) => Err(Error::NotOneStatement { offset: prepared.consumed }),
-            None => Err(Error::NotOneStatement { offset: 0 }),
-        }
-    }
-
-    /// The kept statement. While it runs (a row closure may ask for it again) the answer is another of the same text.
-    fn kept(&self, sql: &'static Sql) -> Result<Rc<Statement>, Error> {
-        let slot = sql.slot();
-        let mut kept = self.inner.kept.borrow_mut();
-        match kept.get(slot) {
-            Some(Some(kept)) if !kept.statement.running() => return Ok(Rc::clone(&kept.statement)),
-            Some(Some(_)) => return Ok(Rc::new(self.prepare_one(sql.text(), false)?)),
-            Some(None) => {}
-            None => kept.resize_with(slot + 1, || None),
-        }
-        let statement = Rc::new(self.prepare_one(sql.text(), true)?);
-        kept[slot] = Some(Kept { sql, statement: Rc::clone(&statement) });
-        Ok(statement)
-    }
-
-    /// Runs one statement.
-    pub(super) fn run<E: From<Error>>(
-        &self,
-        sql: SqlText<'_>,
-        params: &impl Params,
-        may_write: bool,
-        row: impl FnMut(&Row<'_>) -> Result<ControlFlow<()>, E>,
-    ) -> Result<(), E> {
-        match sql {
-            SqlText::Kept(sql) => {
-                let statement = self.kept(sql)?;
-                self.run_statement(&statement, sql.text(), params, may_write, row)
-            }
-            SqlText::Once(text) => {
-                let statement = self.prepare_one(text, false)?;
-                self.run_statement(&statement, text, params, may_write, row)
-            }
-        }
-    }
-
-    fn run_statement<E: From<Error>>(
-        &self,
-        statement: &Statement,
-        sql: &str,
-        params: &impl Params,
-        may_write: bool,
-        mut row: impl FnMut(&Row<'_>) -> Result<ControlFlow<()>, E>,
-    ) -> Result<(), E> {
-        if !may_write && !statement.read_only() {
-            return Err(Error::NotReadOnly { sql: sql.to_owned() }.into());
-        }
-        if params.count() != statement.parameters() {
-            return Err(Error::Parameters { expected: statement.parameters(), given: params.count() }.into());
-        }
-        statement.bind(params, || self.steps(statement, &mut row)).map_err(|error| self.explain(error))?
-    }
-
-    fn steps<E: From<Error>>(
-        &self,
-        statement: &Statement,
-        row: &mut impl FnMut(&Row<'_>) -> Result<ControlFlow<()>, E>,
-    ) -> Result<(), E> {
-        loop {
-            match statement.step() {
-                Ok(Step::Row) => {
-                    if row(&Row::new(statement))?.is_break() {
-                        return Ok(());
-                    }
-                }
-                Ok(Step::Done) => return Ok(()),
-                Err(error) => return Err(self.explain(error).into()),
-            }
-        }
-    }
-
-    pub(super) fn run_batch(&self, sql: &str) -> Result<(), Error> {
-        let mut rest = sql;
-        while !is_blank(rest) {
-            let start = sql.len() - rest.len();
-            let shifted = |mut error: SqliteError| {
-                error.offset = error.offset.map(|offset| offset.saturating_add(start as u32));
-                self.explain(error)
-            };
-            let prepared = self.inner.connection.prepare(rest, false).map_err(shifted)?;
-            rest = rest.get(prepared.consumed..).unwrap_or("");
-            if let Some(statement) = prepared.statement {
-                if statement.parameters() > 0 {
-                    return Err(Error::Parameters { expected: statement.parameters(), given: 0 });
-                }
-                let steps = || self.steps(&statement, &mut |_| Ok::<_, Error>(ControlFlow::Continue(())));
-                statement.bind(&(), steps).map_err(|error| self.explain(error))??;
-            }
-        }
-        Ok(())
-    }
-
-    pub(super) fn changes(&self) -> u64 {
-        self.inner.connection.changes()
-    }
-
-    pub(super) fn last_insert_rowid(&self) -> i64 {
-        self.inner.connection.last_insert_rowid()
-    }
-
-    pub(super) fn limit_instructions(&self, instructions: u64) {
-        self.inner.instructions.set(instructions);
-        let deadline = self.inner.env.instructions().saturating_add(instructions);
-        self.inner.connection.set_deadline(Some(deadline));
-    }
-
-    fn lift_limit(&self) {
-        if self.inner.instructions.replace(0) > 0 {
-            self.inner.connection.set_deadline(None);
-        }
-    }
-
-    /// What SQLite's error means, with what the file and the budget know of it.
-    fn explain(&self, sqlite: SqliteError) -> Error {
-        if sqlite.primary() == sys::SQLITE_INTERRUPT && self.inner.connection.exhausted() {
-            return Error::Budget { instructions: self.inner.instructions.get() };
-        }
-        match self.inner.file.borrow_mut().take_cause() {
-            Some(cause) => Error::Storage { cause, sqlite },
-            None => Error::Sqlite(sqlite),
-        }
+        self.inner.statements.prepare_again(|text, kept| self.prepare_one(text, kept));
     }
 
     /// Whether a commit, or another call of SQLite, was cut off by a simulated trap.
-    fn is_cut_off(&self) -> bool {
+    pub(super) fn is_cut_off(&self) -> bool {
         self.inner.file.try_borrow().map_or(true, |file| file.is_cut_off())
     }
+}
+
+/// Prepares a statement of the engine's own.
+pub(super) fn control(connection: &Connection, sql: &str) -> Result<Statement, Error> {
+    let prepared = connection.as_engine(|| connection.prepare(sql, true));
+    prepared?.statement.ok_or(Error::NotOneStatement { offset: 0 })
 }
 
 impl Drop for Database {

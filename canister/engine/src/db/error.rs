@@ -1,4 +1,5 @@
 //! Everything that can go wrong with a database, as those who use it see it.
+use super::budget::Exceeded;
 use crate::sqlite::{SqliteError, sys};
 use crate::stable::MemoryError;
 use crate::stable::page_hashes::PageHashesError;
@@ -42,10 +43,28 @@ pub enum Error {
         /// The encoding that SQLite names.
         found: String,
     },
-    /// The instructions that were allowed are used up. What the closure had done is undone.
-    Budget {
-        /// The limit that was set.
-        instructions: u64,
+    /// A limit of the call's budget was met. What a write had done is undone.
+    Budget(Exceeded),
+    /// The statement asks for something that only the engine may do, or nobody.
+    Refused {
+        /// What it asked for.
+        what: String,
+    },
+    /// SQLite undid the whole transaction when a statement before this one failed, so nothing more can be done in it.
+    TransactionUndone,
+    /// The heap is full.
+    HeapFull {
+        /// Pages in the page cache, once the transaction was undone.
+        cached_pages: u32,
+        /// Bytes of a page.
+        page_bytes: u32,
+    },
+    /// The image is larger than VACUUM can rebuild.
+    VacuumTooLarge {
+        /// Bytes of the image.
+        image_bytes: u64,
+        /// The limit.
+        limit: u64,
     },
     /// A statement that could change the database was given to a reader.
     NotReadOnly {
@@ -107,6 +126,13 @@ pub enum MigrationError {
         /// Its name in the database.
         name: String,
     },
+    /// A history cannot be adopted.
+    Adopt {
+        /// The version at which it does not fit.
+        version: u64,
+        /// Why.
+        reason: &'static str,
+    },
     /// A migration failed. None of the list was applied.
     Failed {
         /// Its version.
@@ -125,8 +151,10 @@ impl Error {
             Self::Storage { cause, .. } => matches!(
                 cause,
                 Cause::ImageTooLarge { .. }
+                    | Cause::HeapFull { .. }
                     | Cause::Memory(MemoryError::GrowFailed { .. } | MemoryError::OutOfBuckets { .. })
             ),
+            Self::HeapFull { .. } => true,
             Self::Sqlite(error) => matches!(error.primary(), sys::SQLITE_FULL | sys::SQLITE_NOMEM),
             _ => false,
         }
@@ -182,9 +210,22 @@ impl fmt::Display for Error {
                 write!(f, "the superblock says {superblock} for the {what} and the image says {image}: it is damaged")
             }
             Self::Encoding { found } => write!(f, "the image's texts are {found}; only UTF-8 can be opened"),
-            Self::Budget { instructions } => write!(
+            Self::Budget(exceeded) => exceeded.fmt(f),
+            Self::Refused { what } => write!(f, "not allowed: {what}"),
+            Self::TransactionUndone => f.write_str(
+                "a statement failed in a way that undid the whole transaction (no room, no memory or a budget); give up \
+                 the closure with its error",
+            ),
+            Self::HeapFull { cached_pages, page_bytes } => write!(
                 f,
-                "the statement was stopped after its {instructions} instructions; ask for less at a time, or add an index"
+                "the heap is full (SQLITE_NOMEM): beside the transaction's changed pages the page cache holds \
+                 {cached_pages} pages of {page_bytes} bytes; change less in one transaction, or open the database with a \
+                 smaller cache"
+            ),
+            Self::VacuumTooLarge { image_bytes, limit } => write!(
+                f,
+                "the image has {image_bytes} bytes and VACUUM, which needs as much heap twice, takes at most {limit}; \
+                 export the rows that you need, or let SQLite use the free pages again"
             ),
             Self::NotReadOnly { sql } => write!(f, "only statements that read are allowed here, not: {sql}"),
             Self::NotOneStatement { offset: 0 } => f.write_str("the text holds no SQL statement"),
@@ -218,6 +259,7 @@ impl fmt::Display for MigrationError {
                 "the database has migration {version} ({name}), which this program does not know: it was written by a \
                  newer one; install that"
             ),
+            Self::Adopt { version, reason } => write!(f, "the history cannot be adopted: version {version} {reason}"),
             Self::Failed { version, name, error } => {
                 write!(f, "migration {version} ({name}) failed and nothing was applied: {error}")
             }

@@ -47,6 +47,69 @@ pub(super) fn migrate(database: &mut Database, migrations: &[Migration]) -> Resu
     Ok(pending.len())
 }
 
+/// The tables in which ic-sqlite-vfs 2.x keeps the versions that it has applied and, since 2.1, the hashes of their texts.
+const FOREIGN: [&str; 2] = ["__ic_sqlite_migrations", "__ic_sqlite_migration_checksums"];
+
+pub(super) fn adopt(database: &mut Database, migrations: &[Migration], through: u32) -> Result<usize, Error> {
+    check_order(migrations)?;
+    let adopted = migrations.partition_point(|migration| migration.version <= through);
+    let (adopted, _) = migrations.split_at(adopted);
+    if adopted.last().map_or(0, |last| last.version) != through {
+        return Err(refuse(through, "is not in the list of migrations"));
+    }
+    let known = database.read(|reader| {
+        let known = !applied(reader)?.is_empty();
+        if !known && has_table(reader, FOREIGN[0])? {
+            check_foreign(reader, adopted)?;
+        }
+        Ok::<_, Error>(known)
+    })?;
+    if known {
+        return Ok(0);
+    }
+    database.write(|writer| {
+        writer.execute_batch(CREATE)?;
+        adopted.iter().try_for_each(|migration| note(writer, migration))
+    })?;
+    Ok(adopted.len())
+}
+
+fn refuse(version: impl Into<u64>, reason: &'static str) -> Error {
+    MigrationError::Adopt { version: version.into(), reason }.into()
+}
+
+/// Compares the history of ic-sqlite-vfs with the migrations that are to be adopted.
+fn check_foreign(reader: &Reader<'_>, adopted: &[Migration]) -> Result<(), Error> {
+    let hash = if has_table(reader, FOREIGN[1])? {
+        "(SELECT checksum FROM main.__ic_sqlite_migration_checksums AS c WHERE c.version = m.version)"
+    } else {
+        "NULL"
+    };
+    let sql = format!("SELECT m.version, {hash} FROM main.__ic_sqlite_migrations AS m ORDER BY 1");
+    let mut rest = adopted;
+    reader.query(&sql, (), |row| {
+        let version = u64::try_from(row.integer(0)?).unwrap_or(0);
+        let Some((first, others)) = rest.split_first().filter(|(first, _)| u64::from(first.version) == version) else {
+            return Err(refuse(version, "was applied by ic-sqlite-vfs and is not among those to adopt, in this order"));
+        };
+        let noted = row.value(1)?;
+        if noted.as_bytes().is_some_and(|noted| noted != sha256(first.sql)) {
+            return Err(refuse(version, "was applied by ic-sqlite-vfs with another text"));
+        }
+        rest = others;
+        Ok(ControlFlow::Continue(()))
+    })?;
+    match rest.first() {
+        Some(missing) => Err(refuse(missing.version, "was not applied by ic-sqlite-vfs")),
+        None => Ok(()),
+    }
+}
+
+fn has_table(reader: &Reader<'_>, name: &str) -> Result<bool, Error> {
+    let sql = "SELECT 1 FROM main.sqlite_schema WHERE type = 'table' AND name = ?1";
+    Ok(reader.query_row(sql, (name,), |_| Ok::<_, Error>(()))?.is_some())
+}
+
 fn check_order(migrations: &[Migration]) -> Result<(), MigrationError> {
     if migrations.len() > MIGRATIONS_MAX {
         return Err(MigrationError::TooMany { given: migrations.len(), limit: MIGRATIONS_MAX });
@@ -82,13 +145,8 @@ fn pending<'m>(reader: &Reader<'_>, migrations: &'m [Migration]) -> Result<&'m [
 }
 
 fn applied(reader: &Reader<'_>) -> Result<Vec<Applied>, Error> {
-    let exists = reader.query_row(
-        "SELECT 1 FROM main.sqlite_schema WHERE type = 'table' AND name = 'icsql_migration'",
-        (),
-        |_| Ok::<_, Error>(()),
-    )?;
     let mut applied = Vec::new();
-    if exists.is_some() {
+    if has_table(reader, "icsql_migration")? {
         reader.query("SELECT version, name, sha256 FROM main.icsql_migration ORDER BY version", (), |row| {
             applied.push(Applied {
                 version: row.integer(0)?,
@@ -104,6 +162,12 @@ fn applied(reader: &Reader<'_>) -> Result<Vec<Applied>, Error> {
 fn apply(writer: &Writer<'_>, migration: &Migration) -> Result<(), Error> {
     let Migration { version, name, sql } = *migration;
     writer.execute_batch(sql).map_err(|error| MigrationError::Failed { version, name, error: Box::new(error) })?;
+    note(writer, migration)
+}
+
+/// Remembers that a migration is applied.
+fn note(writer: &Writer<'_>, migration: &Migration) -> Result<(), Error> {
+    let Migration { version, name, sql } = *migration;
     writer.execute(
         "INSERT INTO main.icsql_migration(version, name, sha256) VALUES (?1, ?2, ?3)",
         (version, name, sha256(sql).as_slice()),

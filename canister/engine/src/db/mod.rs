@@ -1,13 +1,18 @@
 //! The database: what a canister works with.
 
+mod budget;
 mod database;
 mod error;
+mod meter;
 mod migrate;
 mod row;
+mod run;
 mod sql;
+mod statements;
 mod transaction;
 
 pub use crate::vfs::Cause;
+pub use budget::{Budget, Exceeded, Limited, Metrics};
 pub use database::{Database, Meta, OpenOptions};
 pub use error::{Error, MigrationError};
 pub use migrate::{Migration, sha256};

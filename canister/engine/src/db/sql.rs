@@ -48,13 +48,13 @@ impl Sql {
     }
 }
 
-/// A statement to run: one that is kept, or a text that is prepared for this time.
+/// A statement to run: one that is kept, or a text, which is prepared unless it is among those used most recently.
 #[derive(Debug, Clone, Copy)]
 pub enum SqlText<'a> {
     /// Kept.
     Kept(&'static Sql),
-    /// Prepared now and released afterwards.
-    Once(&'a str),
+    /// Any text.
+    Text(&'a str),
 }
 
 impl SqlText<'_> {
@@ -62,7 +62,7 @@ impl SqlText<'_> {
     pub fn text(&self) -> &str {
         match self {
             Self::Kept(sql) => sql.text,
-            Self::Once(text) => text,
+            Self::Text(text) => text,
         }
     }
 }
@@ -75,13 +75,13 @@ impl From<&'static Sql> for SqlText<'_> {
 
 impl<'a> From<&'a str> for SqlText<'a> {
     fn from(text: &'a str) -> Self {
-        Self::Once(text)
+        Self::Text(text)
     }
 }
 
 impl<'a> From<&'a String> for SqlText<'a> {
     fn from(text: &'a String) -> Self {
-        Self::Once(text)
+        Self::Text(text)
     }
 }
 

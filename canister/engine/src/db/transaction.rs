@@ -1,9 +1,9 @@
 //! What the closures of [`Database::read`] and [`Database::write`] work with.
-use super::database::Database;
+use super::database::{Database, control};
 use super::error::Error;
 use super::row::Row;
 use super::sql::SqlText;
-use crate::sqlite::Params;
+use crate::sqlite::{Params, Statement};
 use core::ops::{ControlFlow, Deref};
 
 /// A consistent view that can change nothing.
@@ -46,12 +46,6 @@ impl<'d> Reader<'d> {
     ) -> Result<Option<T>, E> {
         first_row(row, |each| self.database.run(sql.into(), &params, false, each))
     }
-
-    /// Stops every statement of this closure, with [`Error::Budget`], once the closure has used this many instructions
-    /// from now on. It can overrun by what a thousand steps of SQLite's virtual machine cost.
-    pub fn limit_instructions(&self, instructions: u64) {
-        self.database.limit_instructions(instructions);
-    }
 }
 
 impl Writer<'_> {
@@ -66,7 +60,12 @@ impl Writer<'_> {
     /// SQLite's. The transaction can go on: what the statement had done is undone.
     pub fn execute<'s>(&self, sql: impl Into<SqlText<'s>>, params: impl Params) -> Result<u64, Error> {
         self.reader.database.run(sql.into(), &params, true, |_| Ok::<_, Error>(ControlFlow::Continue(())))?;
-        Ok(self.reader.database.changes())
+        Ok(self.changes())
+    }
+
+    /// Rows that the last INSERT, UPDATE or DELETE changed, those of its triggers not counted.
+    pub fn changes(&self) -> u64 {
+        self.reader.database.inner.connection.changes()
     }
 
     /// Runs the statements of a text one after the other, without parameters.
@@ -105,7 +104,7 @@ impl Writer<'_> {
 
     /// Rowid of the row that was inserted last.
     pub fn last_insert_rowid(&self) -> i64 {
-        self.reader.database.last_insert_rowid()
+        self.reader.database.inner.connection.last_insert_rowid()
     }
 }
 
@@ -120,6 +119,62 @@ impl<'d> Deref for Writer<'d> {
 impl<'d> Writer<'d> {
     pub(super) fn new(database: &'d Database) -> Self {
         Self { reader: Reader::new(database) }
+    }
+}
+
+impl Writer<'_> {
+    /// Runs `body` as a part of the transaction that can be undone alone: if it answers `Err` or panics, what it did is
+    /// undone, and the transaction can go on. Savepoints can be nested.
+    ///
+    /// # Errors
+    /// What `body` answers; [`Error::TransactionUndone`] if SQLite had to undo the whole transaction.
+    pub fn savepoint<T, E: From<Error>>(&self, body: impl FnOnce(&Writer<'_>) -> Result<T, E>) -> Result<T, E> {
+        let database = self.reader.database;
+        database.check_transaction()?;
+        let [begin, release, _] = database.savepoint_statements()?;
+        database.control(begin)?;
+        let mut open = Savepoint { database, ended: false };
+        let value = body(self)?;
+        database.check_transaction()?;
+        open.ended = true;
+        database.control(release)?;
+        Ok(value)
+    }
+}
+
+/// A savepoint, undone unless it was released.
+struct Savepoint<'d> {
+    database: &'d Database,
+    ended: bool,
+}
+
+impl Drop for Savepoint<'_> {
+    fn drop(&mut self) {
+        // If the whole transaction was undone, so was this; after a simulated trap SQLite is not to be called.
+        if self.ended || self.database.is_cut_off() || self.database.check_transaction().is_err() {
+            return;
+        }
+        let undone = self.database.savepoint_statements().and_then(|[_, release, roll_back]| {
+            self.database.control(roll_back)?;
+            self.database.control(release)
+        });
+        // For want of memory: then nothing of the transaction may stay.
+        if undone.is_err() {
+            self.database.inner.connection.roll_back();
+        }
+    }
+}
+
+impl Database {
+    /// SAVEPOINT, RELEASE and ROLLBACK TO. The name is always the same: SQLite takes the innermost.
+    fn savepoint_statements(&self) -> Result<&[Statement; 3], Error> {
+        if let Some(statements) = self.inner.savepoint.get() {
+            return Ok(statements);
+        }
+        let prepare = |sql| control(&self.inner.connection, sql);
+        let [begin, release, roll_back] = ["SAVEPOINT icsql", "RELEASE icsql", "ROLLBACK TO icsql"].map(prepare);
+        let statements = [begin?, release?, roll_back?];
+        Ok(self.inner.savepoint.get_or_init(|| statements))
     }
 }
 

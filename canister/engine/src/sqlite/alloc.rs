@@ -68,6 +68,10 @@ fn large_layout(bytes: usize) -> Option<Layout> {
 
 /// A block of at least `bytes`, 8-aligned; null if there is no memory.
 fn allocate(bytes: usize) -> *mut u8 {
+    #[cfg(not(target_arch = "wasm32"))]
+    if fault::due() {
+        return ptr::null_mut();
+    }
     if bytes > CLASS_BYTES_MAX {
         let bytes = bytes.next_multiple_of(8);
         let Some(layout) = large_layout(bytes) else { return ptr::null_mut() };
@@ -129,6 +133,36 @@ unsafe fn release(block: *mut u8) {
             block.cast::<*mut u8>().write(arena.free[class]);
             arena.free[class] = block;
         }
+    }
+}
+
+/// Failing allocations of SQLite on purpose, for tests. Each thread has its own count.
+#[cfg(not(target_arch = "wasm32"))]
+pub mod fault {
+    use core::cell::Cell;
+    use core::ops::Range;
+
+    thread_local! {
+        static COUNT: Cell<u64> = const { Cell::new(0) };
+        static FAILING: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
+    }
+
+    /// Allocations of this thread so far, failed ones included.
+    pub fn count() -> u64 {
+        COUNT.get()
+    }
+
+    /// Makes the allocations with these numbers from now on fail, counted from 1; an empty range none.
+    pub fn fail(allocations: Range<u64>) {
+        let now = COUNT.get();
+        FAILING.set((now.saturating_add(allocations.start), now.saturating_add(allocations.end)));
+    }
+
+    pub(in crate::sqlite) fn due() -> bool {
+        let count = COUNT.get() + 1;
+        COUNT.set(count);
+        let (start, end) = FAILING.get();
+        (start..end).contains(&count)
     }
 }
 

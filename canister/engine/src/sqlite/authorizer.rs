@@ -68,6 +68,8 @@ pub(super) fn allows(
         | sys::SQLITE_DROP_TEMP_TRIGGER
         | sys::SQLITE_DROP_TEMP_VIEW => false,
         sys::SQLITE_SELECT | sys::SQLITE_READ => true,
+        // ALTER TABLE looks there for triggers and views to rename. SQLite itself refuses a caller's own UPDATE.
+        sys::SQLITE_UPDATE if first == Some("sqlite_temp_master") => true,
         _ if database == Some("temp") => false,
         sys::SQLITE_ATTACH | sys::SQLITE_DETACH | sys::SQLITE_TRANSACTION | sys::SQLITE_SAVEPOINT => false,
         sys::SQLITE_PRAGMA => first.is_some_and(|name| {
@@ -79,5 +81,27 @@ pub(super) fn allows(
             second.is_some_and(|name| !FUNCTIONS_DENIED.iter().any(|denied| denied.eq_ignore_ascii_case(name)))
         }
         _ => true,
+    }
+}
+
+/// What was asked for, and what to do instead: the answer to somebody whose statement was refused.
+#[cold]
+pub(super) fn describe(code: i32, first: Option<&str>, second: Option<&str>) -> String {
+    let first = first.unwrap_or_default();
+    match code {
+        sys::SQLITE_ATTACH => {
+            "ATTACH: a database stands alone (VACUUM attaches one too: call Database::vacuum instead)".to_owned()
+        }
+        sys::SQLITE_DETACH => "DETACH: a database stands alone".to_owned(),
+        sys::SQLITE_TRANSACTION => {
+            format!("{first}: transactions begin and end with Database::write")
+        }
+        sys::SQLITE_SAVEPOINT => format!("SAVEPOINT ({first}): use Writer::savepoint"),
+        sys::SQLITE_PRAGMA => match second {
+            Some(argument) => format!("PRAGMA {first} = {argument}"),
+            None => format!("PRAGMA {first}"),
+        },
+        sys::SQLITE_FUNCTION => format!("the function {}", second.unwrap_or_default()),
+        _ => format!("objects of the schema temp ({first}): they would stand in front of the database's own"),
     }
 }

@@ -5,12 +5,10 @@ use super::authorizer::{self, Authority};
 use super::error::SqliteError;
 use super::statement::{Statement, last_error};
 use super::{alloc, pcache, sys};
-use crate::env::Env;
 use crate::limits;
-use core::cell::Cell;
+use core::cell::{Cell, RefCell};
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use core::ptr::{self, NonNull};
-use std::rc::Rc;
 use std::sync::OnceLock;
 
 /// Name of the one file of a connection.
@@ -19,7 +17,10 @@ const FILE_NAME: &CStr = c"/main.db";
 // The inside of SQLite; see `c/icsql_sqlite.c`.
 unsafe extern "C-unwind" {
     fn icsql_journal_in_memory(db: *mut sys::sqlite3, memory: c_int) -> c_int;
+    fn icsql_rollback(db: *mut sys::sqlite3);
     fn icsql_alone(db: *mut sys::sqlite3);
+    fn icsql_dirty_pages(db: *mut sys::sqlite3) -> c_uint;
+    fn icsql_pcache(db: *mut sys::sqlite3) -> *mut sys::sqlite3_pcache;
     fn icsql_page_count(db: *mut sys::sqlite3) -> c_uint;
     fn icsql_cached_pages(db: *mut sys::sqlite3) -> c_uint;
     fn icsql_schema_cookie(db: *mut sys::sqlite3) -> c_uint;
@@ -27,19 +28,24 @@ unsafe extern "C-unwind" {
     fn icsql_warm(db: *mut sys::sqlite3, pages_max: c_uint, loaded: *mut c_uint) -> c_int;
 }
 
-/// What a commit hook is asked: may the image have this many pages?
-pub(crate) type CommitHook = Box<dyn Fn(u32) -> bool>;
+/// What whoever opened a connection wants to be asked.
+pub(crate) trait Watch {
+    /// Between two steps of a statement, while the connection is watched: whether to stop it. `steps` have passed since
+    /// the last time; `holds_more_than` says whether the transaction holds more changed pages than so many.
+    fn stop(&self, steps: u64, holds_more_than: &dyn Fn(u64) -> bool) -> bool;
+
+    /// Before a commit writes anything: whether it may write `dirty_pages` pages, to an image that has `image_pages`
+    /// afterwards. VACUUM does not ask.
+    fn may_commit(&self, image_pages: u32, dirty_pages: u32) -> bool;
+}
 
 /// What SQLite's callbacks consult. It lives in a box that the connection owns, at an address that does not move.
-pub(crate) struct Hooks {
+struct Hooks {
     /// Whose statements are being prepared.
-    pub(crate) authority: Cell<Authority>,
-    /// The instruction count at which a statement is stopped; none: no budget.
-    deadline: Cell<Option<u64>>,
-    /// Whether a statement was stopped since the budget was set.
-    exhausted: Cell<bool>,
-    env: Rc<dyn Env>,
-    commit: CommitHook,
+    authority: Cell<Authority>,
+    /// What the authorizer refused last.
+    refused: RefCell<Option<String>>,
+    watch: Box<dyn Watch>,
     db: NonNull<sys::sqlite3>,
 }
 
@@ -85,8 +91,7 @@ impl Connection {
         vfs: &CStr,
         page_bytes: u32,
         cache_pages: u32,
-        env: Rc<dyn Env>,
-        commit: CommitHook,
+        watch: Box<dyn Watch>,
     ) -> Result<Self, SqliteError> {
         let flags = sys::SQLITE_OPEN_READWRITE | sys::SQLITE_OPEN_CREATE | sys::SQLITE_OPEN_PRIVATECACHE;
         let mut db = ptr::null_mut();
@@ -106,10 +111,8 @@ impl Connection {
         };
         let hooks = Box::new(Hooks {
             authority: Cell::new(Authority::Engine),
-            deadline: Cell::new(None),
-            exhausted: Cell::new(false),
-            env,
-            commit,
+            refused: RefCell::new(None),
+            watch,
             db,
         });
         let connection = Self { db, hooks, journal: Cell::new(true) };
@@ -208,6 +211,14 @@ impl Connection {
         unsafe { sys::sqlite3_get_autocommit(self.db.as_ptr()) != 0 }
     }
 
+    /// Undoes the transaction that is open. Cannot fail.
+    pub(crate) fn roll_back(&self) {
+        if !self.autocommit() {
+            // SAFETY: the connection is open.
+            unsafe { icsql_rollback(self.db.as_ptr()) };
+        }
+    }
+
     /// Rows that the last statement changed.
     pub(crate) fn changes(&self) -> u64 {
         // SAFETY: the connection is open.
@@ -272,28 +283,18 @@ impl Connection {
         outcome
     }
 
-    /// Lets statements run until the message has used `deadline` instructions; none: without end.
-    pub(crate) fn set_deadline(&self, deadline: Option<u64>) {
-        self.hooks.deadline.set(deadline);
-        self.hooks.exhausted.set(false);
+    /// Whether [`Watch::stop`] is asked while statements run.
+    pub(crate) fn watch(&self, on: bool) {
         let context = ptr::from_ref::<Hooks>(&self.hooks).cast_mut().cast::<c_void>();
+        let (steps, callback): (_, Option<unsafe extern "C-unwind" fn(*mut c_void) -> c_int>) =
+            if on { (limits::BUDGET_STEPS_BETWEEN_CHECKS, Some(on_progress)) } else { (0, None) };
         // SAFETY: the connection is open; the context lives as long as it.
-        unsafe {
-            match deadline {
-                Some(_) => sys::sqlite3_progress_handler(
-                    self.db.as_ptr(),
-                    limits::BUDGET_STEPS_BETWEEN_CHECKS,
-                    Some(on_progress),
-                    context,
-                ),
-                None => sys::sqlite3_progress_handler(self.db.as_ptr(), 0, None, ptr::null_mut()),
-            }
-        }
+        unsafe { sys::sqlite3_progress_handler(self.db.as_ptr(), steps, callback, context) }
     }
 
-    /// Whether a statement was stopped by the deadline since it was set.
-    pub(crate) fn exhausted(&self) -> bool {
-        self.hooks.exhausted.get()
+    /// What the authorizer refused since this was asked last.
+    pub(crate) fn take_refused(&self) -> Option<String> {
+        self.hooks.refused.take()
     }
 }
 
@@ -321,29 +322,34 @@ unsafe extern "C-unwind" fn on_authorize(
     _trigger: *const c_char,
 ) -> c_int {
     // SAFETY: the context is the connection's `Hooks`; SQLite's strings live until the call returns.
-    let allowed = unsafe {
-        let hooks = &*context.cast::<Hooks>();
-        authorizer::allows(hooks.authority.get(), code, text(first), text(second), text(database))
-    };
-    if allowed { sys::SQLITE_OK } else { sys::SQLITE_DENY }
+    let (hooks, first, second, database) =
+        unsafe { (&*context.cast::<Hooks>(), text(first), text(second), text(database)) };
+    if authorizer::allows(hooks.authority.get(), code, first, second, database) {
+        return sys::SQLITE_OK;
+    }
+    hooks.refused.replace(Some(authorizer::describe(code, first, second)));
+    sys::SQLITE_DENY
 }
 
 unsafe extern "C-unwind" fn on_commit(context: *mut c_void) -> c_int {
     // SAFETY: the context is the connection's `Hooks`, and the connection is open.
-    let (hooks, pages) = unsafe {
+    let (hooks, image, dirty) = unsafe {
         let hooks = &*context.cast::<Hooks>();
-        (hooks, icsql_page_count(hooks.db.as_ptr()))
+        (hooks, icsql_page_count(hooks.db.as_ptr()), icsql_dirty_pages(hooks.db.as_ptr()))
     };
-    c_int::from(!(hooks.commit)(pages))
+    c_int::from(!hooks.watch.may_commit(image, dirty))
 }
 
 unsafe extern "C-unwind" fn on_progress(context: *mut c_void) -> c_int {
     // SAFETY: the context is the connection's `Hooks`.
     let hooks = unsafe { &*context.cast::<Hooks>() };
-    hooks.env.steps(limits::BUDGET_STEPS_BETWEEN_CHECKS as u64);
-    let over = hooks.deadline.get().is_some_and(|deadline| hooks.env.instructions() >= deadline);
-    if over {
-        hooks.exhausted.set(true);
-    }
-    c_int::from(over)
+    let holds_more_than = |pages: u64| {
+        // SAFETY: the connection is open and its cache is ours. Dirty pages are pinned, so counting those that are
+        // pinned, which is cheap, mostly answers the question.
+        unsafe {
+            pcache::pinned(icsql_pcache(hooks.db.as_ptr())) as u64 > pages
+                && u64::from(icsql_dirty_pages(hooks.db.as_ptr())) > pages
+        }
+    };
+    c_int::from(hooks.watch.stop(limits::BUDGET_STEPS_BETWEEN_CHECKS as u64, &holds_more_than))
 }

@@ -12,10 +12,12 @@ mod statement;
 pub(crate) mod sys;
 mod value;
 
-pub(crate) use connection::{Connection, initialize};
+pub(crate) use connection::{Connection, Watch, initialize};
+#[cfg(not(target_arch = "wasm32"))]
+pub use alloc::fault as heap_fault;
 pub use error::SqliteError;
-pub(crate) use statement::{Statement, Step};
-pub use value::{Params, ToValue, Value, ValueRef};
+pub(crate) use statement::{Counts, Statement, Step};
+pub use value::{Named, Params, ToValue, Value, ValueRef};
 
 /// SQLite's version, for example `3.54.1`.
 pub fn version() -> &'static str {

@@ -117,6 +117,10 @@ impl Cache {
 
     /// Allocates a slab and puts its slots on the free list; false if there is no memory.
     fn grow(&mut self) -> bool {
+        #[cfg(not(target_arch = "wasm32"))]
+        if super::alloc::fault::due() {
+            return false;
+        }
         let (Some(slots_layout), Some(pages_layout)) = (self.slots_layout(), self.pages_layout()) else { return false };
         if self.slabs.try_reserve(1).is_err() {
             return false;
@@ -241,6 +245,15 @@ impl Cache {
 unsafe fn cache<'a>(cache: *mut sys::sqlite3_pcache) -> &'a mut Cache {
     // SAFETY: as the caller promises; SQLite does not re-enter the cache's methods.
     unsafe { &mut *cache.cast::<Cache>() }
+}
+
+/// Pages of a cache that are pinned: in use, or changed since the last commit.
+///
+/// # Safety
+/// `this` is a live cache that these methods made.
+pub(super) unsafe fn pinned(this: *mut sys::sqlite3_pcache) -> usize {
+    // SAFETY: as the caller promises.
+    unsafe { cache(this) }.pinned
 }
 
 unsafe extern "C-unwind" fn x_init(_: *mut c_void) -> c_int {

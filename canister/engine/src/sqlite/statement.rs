@@ -8,15 +8,20 @@ use core::cell::Cell;
 use core::ffi::{c_int, c_uint};
 use core::ptr::{self, NonNull};
 use core::slice;
+use std::collections::BTreeSet;
+use std::ffi::CString;
 
 /// A statement of a [`Connection`](super::Connection), which must outlive it.
 pub(crate) struct Statement {
     handle: NonNull<sys::sqlite3_stmt>,
     read_only: bool,
     parameters: c_int,
-    columns: c_int,
     /// Whether somebody is between binding its parameters and resetting it.
     running: Cell<bool>,
+    /// Whether SQLite is running it at this moment. It stays true if a simulated trap unwinds through SQLite, which must
+    /// then not be called again: resetting the statement could end the commit that was cut off.
+    #[cfg(not(target_arch = "wasm32"))]
+    stepping: Cell<bool>,
 }
 
 /// From before the first parameter is bound on. However that ends, the statement is reset, so that it does not step with
@@ -32,6 +37,10 @@ impl<'s> InUse<'s> {
 
 impl Drop for InUse<'_> {
     fn drop(&mut self) {
+        #[cfg(not(target_arch = "wasm32"))]
+        if self.0.stepping.get() {
+            return;
+        }
         self.0.reset();
         self.0.running.set(false);
     }
@@ -82,7 +91,19 @@ impl RawScalar {
 
 unsafe extern "C-unwind" {
     fn icsql_bind(statement: *mut sys::sqlite3_stmt, number: c_int, value: *const RawScalar) -> c_int;
+    fn icsql_row_bytes(statement: *mut sys::sqlite3_stmt, largest: *mut i64) -> i64;
     fn icsql_column(statement: *mut sys::sqlite3_stmt, column: c_int, value: *mut RawScalar) -> c_int;
+}
+
+/// What a statement did, as SQLite counts it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    /// Instructions of SQLite's virtual machine.
+    pub(crate) vm_steps: u64,
+    /// Steps forward in scans of a whole table.
+    pub(crate) full_scan_steps: u64,
+    /// Sorts.
+    pub(crate) sorts: u64,
 }
 
 /// What a step came to.
@@ -125,8 +146,9 @@ impl Statement {
             let statement = NonNull::new(handle).map(|handle| Statement {
                 read_only: sys::sqlite3_stmt_readonly(handle.as_ptr()) != 0,
                 parameters: sys::sqlite3_bind_parameter_count(handle.as_ptr()),
-                columns: sys::sqlite3_column_count(handle.as_ptr()),
                 running: Cell::new(false),
+                #[cfg(not(target_arch = "wasm32"))]
+                stepping: Cell::new(false),
                 handle,
             });
             Ok(Prepared { statement, consumed: consumed.min(sql.len()) })
@@ -148,9 +170,54 @@ impl Statement {
         usize::try_from(self.parameters).unwrap_or(0)
     }
 
-    /// Columns of a row as of the preparation.
+    /// Columns of a row. It can change when the statement is first stepped after a change of the schema.
     pub(crate) fn columns(&self) -> usize {
-        usize::try_from(self.columns).unwrap_or(0)
+        // SAFETY: the statement is live.
+        usize::try_from(unsafe { sys::sqlite3_column_count(self.handle.as_ptr()) }).unwrap_or(0)
+    }
+
+    /// Number of the parameter with this name, which may come with or without its `:`, `@` or `$`.
+    pub(crate) fn parameter(&self, name: &str) -> Option<i32> {
+        let number = |name: String| {
+            let name = CString::new(name).ok()?;
+            // SAFETY: the statement is live and the name ends in NUL.
+            match unsafe { sys::sqlite3_bind_parameter_index(self.handle.as_ptr(), name.as_ptr()) } {
+                0 => None,
+                number => Some(number),
+            }
+        };
+        if name.starts_with([':', '@', '$']) {
+            return number(name.to_owned());
+        }
+        [":", "@", "$"].into_iter().find_map(|sigil| number(format!("{sigil}{name}")))
+    }
+
+    /// Name of the parameter with this number, its sigil included; none if it has none.
+    pub(crate) fn parameter_name(&self, number: usize) -> Option<String> {
+        let number = c_int::try_from(number).ok()?;
+        // SAFETY: the statement is live; the name is a NUL-terminated string that lives as long as it.
+        unsafe {
+            let name = sys::sqlite3_bind_parameter_name(self.handle.as_ptr(), number);
+            (!name.is_null()).then(|| core::ffi::CStr::from_ptr(name).to_string_lossy().into_owned())
+        }
+    }
+
+    /// Bytes of the row that the last step found, and of its largest text or blob.
+    pub(crate) fn row_bytes(&self) -> (u64, u64) {
+        let mut largest = 0;
+        // SAFETY: the statement is live; `largest` outlives the call.
+        let bytes = unsafe { icsql_row_bytes(self.handle.as_ptr(), &mut largest) };
+        (u64::try_from(bytes).unwrap_or(0), u64::try_from(largest).unwrap_or(0))
+    }
+
+    /// What the statement did since this was asked last.
+    pub(crate) fn take_counts(&self) -> Counts {
+        // SAFETY: the statement is live.
+        let take = |counter| unsafe { sys::sqlite3_stmt_status(self.handle.as_ptr(), counter, 1) };
+        let [vm_steps, full_scan_steps, sorts] =
+            [sys::SQLITE_STMTSTATUS_VM_STEP, sys::SQLITE_STMTSTATUS_FULLSCAN_STEP, sys::SQLITE_STMTSTATUS_SORT]
+                .map(|counter| u64::from(take(counter) as u32));
+        Counts { vm_steps, full_scan_steps, sorts }
     }
 
     /// Name of a column, if there is such a column.
@@ -167,14 +234,17 @@ impl Statement {
     /// It is reset again before this returns, and never stepped after it before all parameters are bound anew.
     ///
     /// # Errors
-    /// SQLite's, above all `SQLITE_TOOBIG`; `body` did not run then.
+    /// SQLite's, above all `SQLITE_TOOBIG`, and `SQLITE_RANGE` for a name that it has not; `body` did not run then.
     pub(crate) fn bind<T>(&self, params: &impl Params, body: impl FnOnce() -> T) -> Result<T, SqliteError> {
         let handle = self.handle.as_ptr();
         let _in_use = InUse::new(self);
-        params.each(|number, value| {
+        let number = |name: &str| self.parameter(name).ok_or_else(|| self.no_parameter(name));
+        let mut in_order = 0;
+        params.each(number, |number, value| {
+            in_order += c_int::from(number == in_order + 1);
             // SAFETY: the statement is live and reset. What `params` borrows stays valid and unchanged until this
             // function returns, and the statement does not step after that: whoever steps it binds first, all its
-            // parameters. An empty slice has a pointer that is not null, so it binds an empty value and not NULL.
+            // parameters, which is checked below. An empty slice has a pointer that is not null, so it binds an empty value and not NULL.
             let code = unsafe {
                 if RawScalar::of(value).is_some_and(|raw| icsql_bind(handle, number, &raw) != 0) {
                     return Ok(());
@@ -202,16 +272,40 @@ impl Statement {
             };
             if code == sys::SQLITE_OK { Ok(()) } else { Err(self.error(code)) }
         })?;
+        if in_order != self.parameters {
+            self.check_all_bound(params)?;
+        }
         Ok(body())
     }
+
+    /// Whether each parameter gets a value. One that got none would still refer to the bytes of an earlier call.
+    #[cold]
+    fn check_all_bound(&self, params: &impl Params) -> Result<(), SqliteError> {
+        let mut missing: BTreeSet<_> = (1..=self.parameters).collect();
+        let number = |name: &str| self.parameter(name).ok_or_else(|| self.no_parameter(name));
+        params.each(number, |number, _| {
+            missing.remove(&number);
+            Ok::<_, SqliteError>(())
+        })?;
+        let Some(number) = missing.first() else { return Ok(()) };
+        let name = usize::try_from(*number).ok().and_then(|number| self.parameter_name(number));
+        let message = format!("parameter {} was not given", name.unwrap_or_else(|| format!("?{number}")));
+        Err(SqliteError { code: sys::SQLITE_RANGE, message, offset: None })
+    }
+
 
     /// Runs to the next row or to the end.
     ///
     /// # Errors
     /// SQLite's; the statement must then be reset.
     pub(crate) fn step(&self) -> Result<Step, SqliteError> {
+        #[cfg(not(target_arch = "wasm32"))]
+        self.stepping.set(true);
         // SAFETY: the statement is live.
-        match unsafe { sys::sqlite3_step(self.handle.as_ptr()) } {
+        let code = unsafe { sys::sqlite3_step(self.handle.as_ptr()) };
+        #[cfg(not(target_arch = "wasm32"))]
+        self.stepping.set(false);
+        match code {
             sys::SQLITE_ROW => Ok(Step::Row),
             sys::SQLITE_DONE => Ok(Step::Done),
             code => Err(self.error(code)),
@@ -248,6 +342,14 @@ impl Statement {
                 _ => ValueRef::Null,
             })
         }
+    }
+
+    #[cold]
+    fn no_parameter(&self, name: &str) -> SqliteError {
+        let known: Vec<_> = (1..=self.parameters()).filter_map(|number| self.parameter_name(number)).collect();
+        let known = if known.is_empty() { "none".into() } else { known.join(", ") };
+        let message = format!("the statement has no parameter named {name}; it has {known}");
+        SqliteError { code: sys::SQLITE_RANGE, message, offset: None }
     }
 
     #[cold]

@@ -50,6 +50,14 @@ impl<'a> ValueRef<'a> {
         }
     }
 
+    /// The bytes of a TEXT or BLOB.
+    pub fn as_bytes(&self) -> Option<&'a [u8]> {
+        match self {
+            Self::Text(bytes) | Self::Blob(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+
     /// A copy that owns its bytes. TEXT that is not UTF-8 has each bad sequence replaced by U+FFFD.
     pub fn to_value(&self) -> Value {
         match *self {
@@ -62,8 +70,10 @@ impl<'a> ValueRef<'a> {
     }
 }
 
+/// Both traits are ours alone: that every parameter of a statement is bound before it steps depends on them.
 mod sealed {
     pub trait Sealed {}
+    pub trait Params {}
 }
 
 /// What can be bound to a parameter.
@@ -123,40 +133,80 @@ impl<T: ToValue> ToValue for Option<T> {
     }
 }
 
-/// The parameters of a statement, in order: a tuple of up to eight, or a slice.
-pub trait Params {
+/// The parameters of a statement: in order a tuple of up to eight or a slice, by name a [`Named`].
+pub trait Params: sealed::Params {
     /// How many there are.
     fn count(&self) -> usize;
 
-    /// Hands each to `bind` with its number, which starts at 1.
+    /// Hands each to `bind` with its number, which starts at 1; `number` answers that of a name.
     ///
     /// # Errors
-    /// The first that `bind` answers.
-    fn each<E>(&self, bind: impl FnMut(i32, ValueRef<'_>) -> Result<(), E>) -> Result<(), E>;
+    /// The first that `number` or `bind` answers.
+    fn each<E>(
+        &self,
+        number: impl Fn(&str) -> Result<i32, E>,
+        bind: impl FnMut(i32, ValueRef<'_>) -> Result<(), E>,
+    ) -> Result<(), E>;
 }
 
+/// Parameters by name. Each parameter of the statement must be there exactly once, with or without its `:`, `@` or `$`.
+///
+/// ```
+/// # use icsql_engine::{Named, Params, ValueRef};
+/// let params = Named(&[("key", "a"), (":value", "b")]);
+/// assert_eq!(params.count(), 2);
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct Named<'a, N, V>(pub &'a [(N, V)]);
+
+impl<N: AsRef<str>, V: ToValue> sealed::Params for Named<'_, N, V> {}
+impl<N: AsRef<str>, V: ToValue> Params for Named<'_, N, V> {
+    fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    fn each<E>(
+        &self,
+        number: impl Fn(&str) -> Result<i32, E>,
+        mut bind: impl FnMut(i32, ValueRef<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.0.iter().try_for_each(|(name, value)| bind(number(name.as_ref())?, value.value()))
+    }
+}
+
+impl<T: ToValue> sealed::Params for [T] {}
 impl<T: ToValue> Params for [T] {
     fn count(&self) -> usize {
         self.len()
     }
 
-    fn each<E>(&self, mut bind: impl FnMut(i32, ValueRef<'_>) -> Result<(), E>) -> Result<(), E> {
+    fn each<E>(
+        &self,
+        _number: impl Fn(&str) -> Result<i32, E>,
+        mut bind: impl FnMut(i32, ValueRef<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
         (1..).zip(self).try_for_each(|(number, param)| bind(number, param.value()))
     }
 }
 
+impl<P: Params + ?Sized> sealed::Params for &P {}
 impl<P: Params + ?Sized> Params for &P {
     fn count(&self) -> usize {
         (**self).count()
     }
 
-    fn each<E>(&self, bind: impl FnMut(i32, ValueRef<'_>) -> Result<(), E>) -> Result<(), E> {
-        (**self).each(bind)
+    fn each<E>(
+        &self,
+        number: impl Fn(&str) -> Result<i32, E>,
+        bind: impl FnMut(i32, ValueRef<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        (**self).each(number, bind)
     }
 }
 
 macro_rules! tuple_params {
     ($count:literal $(, $name:ident $number:literal)*) => {
+        impl<$($name: ToValue),*> sealed::Params for ($($name,)*) {}
         impl<$($name: ToValue),*> Params for ($($name,)*) {
             fn count(&self) -> usize {
                 $count
@@ -164,7 +214,11 @@ macro_rules! tuple_params {
 
             #[inline]
             #[allow(non_snake_case, unused_mut, unused_variables, reason = "generated for every length, 0 among them")]
-            fn each<E>(&self, mut bind: impl FnMut(i32, ValueRef<'_>) -> Result<(), E>) -> Result<(), E> {
+            fn each<E>(
+                &self,
+                _number: impl Fn(&str) -> Result<i32, E>,
+                mut bind: impl FnMut(i32, ValueRef<'_>) -> Result<(), E>,
+            ) -> Result<(), E> {
                 let ($($name,)*) = self;
                 $(bind($number, $name.value())?;)*
                 Ok(())

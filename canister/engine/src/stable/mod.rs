@@ -2,6 +2,7 @@
 //!
 //! The formats are drawn in `docs/stable-layout.md`. Everything is little-endian, and everything that is not known
 //! is refused and left untouched.
+pub mod commit_mark;
 pub mod digest;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod fault;

@@ -8,7 +8,7 @@
 //! 8 * (n+1)   hash of page n      u64
 //! ```
 //! All integers are little-endian. Entries beyond the image's last page mean nothing.
-use core::cell::OnceCell;
+use core::cell::{Cell, OnceCell};
 use core::fmt;
 
 use super::digest::{Digest, PageState, page_hash};
@@ -84,6 +84,8 @@ impl core::error::Error for PageHashesError {}
 /// The stored hash of each page.
 pub struct PageHashes<M> {
     memory: M,
+    reads: Cell<u64>,
+    writes: Cell<u64>,
 }
 
 impl<M: Memory> PageHashes<M> {
@@ -98,7 +100,7 @@ impl<M: Memory> PageHashes<M> {
             header[..8].copy_from_slice(&MAGIC);
             header[8..12].copy_from_slice(&LAYOUT_VERSION.to_le_bytes());
             memory.write(0, &header)?;
-            return Ok(Self { memory });
+            return Ok(Self::new(memory));
         }
         let mut words = [[0; 4]; HEADER_BYTES / 4];
         memory.read(0, words.as_flattened_mut())?;
@@ -113,7 +115,26 @@ impl<M: Memory> PageHashes<M> {
         if found != (LAYOUT_VERSION, 0) {
             return Err(PageHashesError::UnknownLayout { found });
         }
-        Ok(Self { memory })
+        Ok(Self::new(memory))
+    }
+
+    fn new(memory: M) -> Self {
+        Self { memory, reads: Cell::new(0), writes: Cell::new(0) }
+    }
+
+    /// Reads and writes of the memory since the table was opened.
+    pub fn operations(&self) -> (u64, u64) {
+        (self.reads.get(), self.writes.get())
+    }
+
+    fn read_bytes(&self, offset: u64, target: &mut [u8]) -> Result<(), MemoryError> {
+        self.reads.set(self.reads.get().wrapping_add(1));
+        self.memory.read(offset, target)
+    }
+
+    fn write_bytes(&self, offset: u64, source: &[u8]) -> Result<(), MemoryError> {
+        self.writes.set(self.writes.get().wrapping_add(1));
+        self.memory.write(offset, source)
     }
 
     /// Makes room for the hashes of pages 1 to `pages`. It only grows the memory, so that it can come before the first
@@ -137,7 +158,7 @@ impl<M: Memory> PageHashes<M> {
     #[inline]
     pub fn read(&self, page_number: u32) -> Result<u64, PageHashesError> {
         let mut entry = [0; ENTRY_BYTES];
-        self.memory.read(entry_offset(page_number)?, &mut entry)?;
+        self.read_bytes(entry_offset(page_number)?, &mut entry)?;
         Ok(u64::from_le_bytes(entry))
     }
 
@@ -147,7 +168,7 @@ impl<M: Memory> PageHashes<M> {
     /// As [`read`](Self::read).
     #[inline]
     pub fn write(&self, page_number: u32, hash: u64) -> Result<(), PageHashesError> {
-        Ok(self.memory.write(entry_offset(page_number)?, &hash.to_le_bytes())?)
+        Ok(self.write_bytes(entry_offset(page_number)?, &hash.to_le_bytes())?)
     }
 
     /// The stored hashes of the pages from `first` on, as many as `hashes` takes.
@@ -159,7 +180,7 @@ impl<M: Memory> PageHashes<M> {
         let mut bytes = [[0; ENTRY_BYTES]; RUN_MAX];
         for run in hashes.chunks_mut(RUN_MAX) {
             let entries = &mut bytes[..run.len()];
-            self.memory.read(offset, entries.as_flattened_mut())?;
+            self.read_bytes(offset, entries.as_flattened_mut())?;
             for (hash, entry) in run.iter_mut().zip(entries) {
                 *hash = u64::from_le_bytes(*entry);
             }
@@ -180,7 +201,7 @@ impl<M: Memory> PageHashes<M> {
             for (entry, hash) in entries.iter_mut().zip(run) {
                 *entry = hash.to_le_bytes();
             }
-            self.memory.write(offset, entries.as_flattened())?;
+            self.write_bytes(offset, entries.as_flattened())?;
             offset += (run.len() * ENTRY_BYTES) as u64;
         }
         Ok(())
@@ -232,6 +253,11 @@ impl CommitHashes {
     /// None yet.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Makes room for `pages` pages, so that taking them in cannot fail. False if the heap is full.
+    pub fn reserve(&mut self, pages: usize) -> bool {
+        self.written.try_reserve(pages).is_ok()
     }
 
     /// Takes in a page that the commit writes. Of several versions of a page the last counts.

@@ -12,7 +12,8 @@
 //! 56  checksum of bytes 0 to 55  u64
 //! 64
 //! ```
-//! All integers are little-endian. The rest up to the base is not used.
+//! All integers are little-endian. It is followed by the mark of the commit that is under way
+//! ([`commit_mark`](super::commit_mark)); the rest up to the base is not used.
 use core::fmt;
 
 use super::digest::{Digest, mix};
@@ -129,6 +130,19 @@ pub enum SuperblockError {
         /// Bytes that the memory has.
         found: u64,
     },
+    /// A commit began to write and did not come to its end. The pages that differ from their stored hashes are those
+    /// that it had written.
+    TornCommit {
+        /// Id of the transaction that the superblock tells of.
+        published: u64,
+        /// Id of the transaction whose commit was cut off.
+        in_flight: u64,
+    },
+    /// The mark of the commit under way is damaged.
+    BadCommitMark {
+        /// Its bytes.
+        found: [u8; super::commit_mark::COMMIT_MARK_BYTES],
+    },
     /// The next transaction would have no id.
     TransactionIdsExhausted,
 }
@@ -180,6 +194,16 @@ impl fmt::Display for SuperblockError {
             Self::ImageBeyondMemory { needed: None, found } => {
                 write!(f, "the image is cut off: it needs more than 2^64 bytes and the memory has {found}")
             }
+            Self::TornCommit { published, in_flight } => write!(
+                f,
+                "the commit of transaction {in_flight} was cut off while it wrote: the image is neither that of transaction \
+                 {published} nor the next; restore a backup or a snapshot"
+            ),
+            Self::BadCommitMark { found } => write!(
+                f,
+                "the mark of the last commit is damaged ({found:02x?}), so it cannot be said whether the commit ended; \
+                 restore a backup or a snapshot"
+            ),
             Self::TransactionIdsExhausted => {
                 f.write_str("no transaction id is left; export the database and import it into a new one")
             }
@@ -233,7 +257,9 @@ impl Superblock {
         }
         let mut bytes = [0; SUPERBLOCK_BYTES];
         memory.read(0, &mut bytes)?;
-        Self::decode(&bytes)?.validate(size.saturating_mul(WASM_PAGE_BYTES)).map(Some)
+        let superblock = Self::decode(&bytes)?.validate(size.saturating_mul(WASM_PAGE_BYTES))?;
+        super::commit_mark::check(memory, superblock.transaction_id)?;
+        Ok(Some(superblock))
     }
 
     /// Makes an empty memory a database without pages.

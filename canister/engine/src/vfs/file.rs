@@ -6,9 +6,11 @@
 //! - Memory grows before the first write of a commit, so running out of it is an ordinary error.
 //! - A failure before the first write leaves everything as it was and is answered to SQLite. From the first write on
 //!   a failure traps, and the platform takes the message back.
+//! - A mark with the transaction's id is written first, so that a memory which does not roll back shows that it was torn.
 //! - The superblock is written last, in one piece. It carries the digest of the pages that were written before it.
 
 use crate::env;
+use crate::stable::commit_mark;
 use crate::stable::page_hashes::{CommitHashes, PageHashes, PageHashesError, Resize};
 use crate::stable::superblock::{IMAGE_BASE_DEFAULT, IMAGE_PAGES_MAX, Superblock, SuperblockError};
 use crate::stable::verify::{Progress, Verifier};
@@ -33,6 +35,11 @@ pub enum Cause {
         /// Pages that an image may have.
         limit: u64,
     },
+    /// The heap has no room for what a commit must remember of its pages.
+    HeapFull {
+        /// Pages that the commit would write.
+        pages: u64,
+    },
     /// SQLite asked for a write that is not one whole page.
     NotAPage {
         /// Offset in the image, in bytes.
@@ -53,6 +60,9 @@ impl fmt::Display for Cause {
                     f,
                     "the database would have {pages} pages; the limit is {limit}; delete rows or use larger pages"
                 )
+            }
+            Self::HeapFull { pages } => {
+                write!(f, "the heap is full: there is no room to commit {pages} pages; change less at a time")
             }
             Self::NotAPage { offset, bytes } => {
                 write!(f, "a write of {bytes} bytes at {offset} is not one whole page of the image")
@@ -86,6 +96,19 @@ impl From<SuperblockError> for Cause {
 #[derive(Debug)]
 pub(super) struct Failed;
 
+/// What was done to stable memory since the file was opened.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Operations {
+    /// Pages, or parts of one, that SQLite read.
+    pub(crate) pages_read: u64,
+    /// Pages written.
+    pub(crate) pages_written: u64,
+    /// Reads of stable memory, those of page hashes included.
+    pub(crate) reads: u64,
+    /// Writes to stable memory, those of page hashes, of the superblock and of the commit's mark included.
+    pub(crate) writes: u64,
+}
+
 /// `/main.db`.
 pub(crate) struct DatabaseFile {
     memory: Rc<dyn Memory>,
@@ -103,10 +126,14 @@ pub(crate) struct DatabaseFile {
     serving: bool,
     /// Hashes of the pages written since.
     written: CommitHashes,
+    /// Whether the first write of a commit was refused. SQLite then rolls back and writes pages as they were before, which
+    /// they still are: until the transaction has ended writes are passed over.
+    rolling_back: bool,
     /// A refusal that SQLite could not be told at once (see [`DatabaseFile::hint`]).
     refused: Option<Cause>,
     cause: Option<Cause>,
     verifier: Option<Verifier>,
+    operations: Operations,
 }
 
 impl DatabaseFile {
@@ -120,9 +147,22 @@ impl DatabaseFile {
             writing: false,
             serving: false,
             written: CommitHashes::new(),
+            rolling_back: false,
             refused: None,
             cause: None,
             verifier: None,
+            operations: Operations::default(),
+        }
+    }
+
+    /// What was done to stable memory since the file was opened.
+    pub(crate) fn operations(&self) -> Operations {
+        let (reads, writes) = self.hashes.operations();
+        let Operations { reads: own_reads, writes: own_writes, .. } = self.operations;
+        Operations {
+            reads: reads.wrapping_add(own_reads),
+            writes: writes.wrapping_add(own_writes),
+            ..self.operations
         }
     }
 
@@ -158,6 +198,12 @@ impl DatabaseFile {
         u64::from(self.published.page_bytes())
     }
 
+    /// Told when a transaction was undone.
+    pub(crate) fn rolled_back(&mut self) {
+        self.rolling_back = false;
+        self.cause = None;
+    }
+
     /// Why the last call failed, once.
     pub(crate) fn take_cause(&mut self) -> Option<Cause> {
         self.cause.take()
@@ -168,19 +214,30 @@ impl DatabaseFile {
         let left = self.bytes().saturating_sub(offset);
         let within = target.len().min(usize::try_from(left).unwrap_or(usize::MAX));
         let (inside, outside) = target.split_at_mut(within);
-        if !inside.is_empty()
-            && let Err(error) = self.memory.read(self.published.base() + offset, inside)
-        {
-            return Err(self.fail(error));
+        if !inside.is_empty() {
+            self.operations.pages_read += 1;
+            self.operations.reads += 1;
+            if let Err(error) = self.memory.read(self.published.base() + offset, inside) {
+                return Err(self.fail(error));
+            }
         }
         outside.fill(0);
         Ok(outside.is_empty())
     }
 
-    /// Makes sure that an image of `pages` fits, by growing the memories. Changes no byte. False if they cannot grow;
-    /// [`DatabaseFile::take_cause`] then says why.
-    pub(crate) fn reserve(&mut self, pages: u32) -> bool {
-        match self.serve(|file| file.try_reserve(pages.into())) {
+    /// Makes sure that a commit of `dirty_pages` pages to an image of `pages` fits, by growing the memories. Changes no
+    /// byte. False if they cannot grow; [`DatabaseFile::take_cause`] then says why.
+    pub(crate) fn reserve(&mut self, pages: u32, dirty_pages: u32) -> bool {
+        let reserve = |file: &mut Self| {
+            file.try_reserve(pages.into())?;
+            // Pages that the image gains without SQLite writing them are written too.
+            let gained = pages.saturating_sub(file.published.image_pages());
+            if file.written.reserve(dirty_pages as usize + gained as usize) {
+                return Ok(());
+            }
+            Err(Cause::HeapFull { pages: dirty_pages.into() })
+        };
+        match self.serve(reserve) {
             Ok(()) => true,
             Err(cause) => {
                 self.cause = Some(cause);
@@ -220,6 +277,15 @@ impl DatabaseFile {
 
     /// Writes one page of the image to its place. SQLite writes the pages of a commit in ascending order.
     pub(super) fn write(&mut self, offset: u64, page: &[u8]) -> Result<(), Failed> {
+        if self.rolling_back {
+            return Ok(());
+        }
+        let outcome = self.try_write(offset, page);
+        self.rolling_back = outcome.is_err();
+        outcome
+    }
+
+    fn try_write(&mut self, offset: u64, page: &[u8]) -> Result<(), Failed> {
         if page.len() as u64 != self.page_bytes() || !offset.is_multiple_of(self.page_bytes()) {
             return Err(self.fail(Cause::NotAPage { offset, bytes: page.len() }));
         }
@@ -251,10 +317,18 @@ impl DatabaseFile {
 
     /// Writes page `number`, which is at most the one after the last and within the capacity.
     fn put(&mut self, number: u32, page: &[u8]) -> Result<(), Failed> {
+        if !self.writing {
+            self.operations.writes += 1;
+            if let Err(error) = commit_mark::store(&self.memory, self.published.transaction_id().saturating_add(1)) {
+                return Err(self.fail(error));
+            }
+            self.writing = true;
+        }
+        self.operations.pages_written += 1;
+        self.operations.writes += 1;
         if let Err(error) = self.memory.write(self.published.page_offset(number), page) {
             return Err(self.fail(error));
         }
-        self.writing = true;
         self.written.page_written(number, page);
         self.pages = self.pages.max(number);
         Ok(())
@@ -262,6 +336,9 @@ impl DatabaseFile {
 
     /// Cuts or extends the file to `bytes`.
     pub(super) fn truncate(&mut self, bytes: u64) -> Result<(), Failed> {
+        if self.rolling_back {
+            return Ok(());
+        }
         let pages = bytes.div_ceil(self.page_bytes());
         if let Err(cause) = self.try_reserve(pages) {
             return Err(self.fail(cause));
@@ -306,6 +383,7 @@ impl DatabaseFile {
             verifier.image_resized(self.pages);
         }
         let next = self.published.after_commit(self.pages, digest)?;
+        self.operations.writes += 1;
         next.store(&self.memory)?;
         self.published = next;
         Ok(())

@@ -7,5 +7,5 @@ mod file;
 mod shim;
 
 pub use file::Cause;
-pub(crate) use file::DatabaseFile;
+pub(crate) use file::{DatabaseFile, Operations};
 pub(crate) use shim::Registration;
