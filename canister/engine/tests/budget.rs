@@ -80,9 +80,8 @@ fn reads_get_exactly_what_is_allowed() {
     exact(Limited::ResultBytes, 8 + 8 + 3 + 4, read("SELECT 1, 2.5, NULL, 'abc', zeroblob(4)"));
     exact(Limited::ValueBytes, 100, read("SELECT name FROM main.t LIMIT 1"));
     exact(Limited::ValueBytes, 100, |database, budget| {
-        let length = |tx: &icsql_engine::Reader<'_>| {
-            tx.query_row("SELECT length(?1)", ("y".repeat(100),), |row| row.integer(0))
-        };
+        let length =
+            |tx: &icsql_engine::Reader<'_>| tx.query_row("SELECT length(?1)", ("y".repeat(100),), |row| row.integer(0));
         database.read_within(budget, length).0.map(|_| ())
     });
     let sql = "SELECT count(*) FROM main.t";
@@ -213,7 +212,8 @@ fn metrics_say_what_was_done() {
     let outer = Budget { rows: 10, ..Budget::UNLIMITED };
     let (outcome, metrics) = database.read_within(&outer, |tx| {
         rows(tx, "SELECT id FROM main.t LIMIT 6")?;
-        let (inner, metrics) = database.read_within(&Budget { rows: 3, ..outer }, |tx| rows(tx, "SELECT 1 FROM main.t"));
+        let (inner, metrics) =
+            database.read_within(&Budget { rows: 3, ..outer }, |tx| rows(tx, "SELECT 1 FROM main.t"));
         assert_eq!(met(inner).limit, 3);
         assert_eq!(metrics.rows, 3);
         rows(tx, "SELECT id FROM main.t LIMIT 4")

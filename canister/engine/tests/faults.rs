@@ -36,7 +36,9 @@ const WRITES: &[(&str, Write)] = &[
     ("growth", |db| one("INSERT INTO main.kv VALUES ('huge', zeroblob(9000000))")(db)),
     ("growth, journalled", |db| batch("INSERT INTO main.kv VALUES ('huge', zeroblob(9000000))")(db)),
     ("splitting a page", |db| one("INSERT INTO main.kv VALUES ('0007a', zeroblob(900))")(db)),
-    ("a new table", |db| batch("CREATE TABLE other(id INTEGER PRIMARY KEY, x); INSERT INTO other(x) VALUES (1), (2)")(db)),
+    ("a new table", |db| {
+        batch("CREATE TABLE other(id INTEGER PRIMARY KEY, x); INSERT INTO other(x) VALUES (1), (2)")(db)
+    }),
     ("dropping a table", |db| batch("DROP TABLE main.log")(db)),
     ("building an index", |db| one("CREATE INDEX main.by_value ON kv(value)")(db)),
     ("ALTER TABLE", |db| {
@@ -173,7 +175,8 @@ fn an_allocation_that_fails_is_an_error_and_the_next_write_works() {
                     Err(error) => {
                         assert!(error.is_full(), "{context}: {error}");
                         assert_same(&mut database, &before, &format!("{context}: {error}"));
-                        write(&mut database).unwrap_or_else(|error| panic!("{context}: the next write failed: {error}"));
+                        write(&mut database)
+                            .unwrap_or_else(|error| panic!("{context}: the next write failed: {error}"));
                         assert_same(&mut database, &after, &format!("{context}: after the next write"));
                     }
                 }

@@ -44,8 +44,8 @@ fn from_engine(error: EngineError) -> Error {
         EngineError::Sqlite(sqlite) => {
             Error::Sqlite { code: sqlite.code, message: sqlite.message, offset: sqlite.offset }
         }
-        EngineError::Budget { instructions } => {
-            Error::BudgetExceeded { what: "instructions".to_owned(), limit: instructions }
+        EngineError::Budget(exceeded) => {
+            Error::BudgetExceeded { what: exceeded.what.to_string(), limit: exceeded.limit }
         }
         other => {
             let code = match other {

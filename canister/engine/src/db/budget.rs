@@ -68,6 +68,20 @@ pub enum Limited {
     ChangedBytes,
 }
 
+impl fmt::Display for Limited {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Instructions => "instructions",
+            Self::Rows => "rows",
+            Self::ResultBytes => "bytes of rows",
+            Self::SqlBytes => "bytes of SQL",
+            Self::ValueBytes => "bytes of one value",
+            Self::DirtyPages => "changed pages",
+            Self::ChangedBytes => "bytes to commit",
+        })
+    }
+}
+
 /// A limit that a call met. A write that met one has changed nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exceeded {
@@ -81,16 +95,15 @@ pub struct Exceeded {
 
 impl fmt::Display for Exceeded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (what, advice) = match self.what {
-            Limited::Instructions => ("instructions", "ask for less at a time, or add an index"),
-            Limited::Rows => ("rows", "ask for less with LIMIT or WHERE"),
-            Limited::ResultBytes => ("bytes of rows", "ask for fewer rows or columns"),
-            Limited::SqlBytes => ("bytes of SQL", "hand values over as parameters"),
-            Limited::ValueBytes => ("bytes of one value", "split the value"),
-            Limited::DirtyPages => ("changed pages", "change fewer rows in one transaction"),
-            Limited::ChangedBytes => ("bytes to commit", "change fewer rows in one transaction"),
+        let advice = match self.what {
+            Limited::Instructions => "ask for less at a time, or add an index",
+            Limited::Rows => "ask for less with LIMIT or WHERE",
+            Limited::ResultBytes => "ask for fewer rows or columns",
+            Limited::SqlBytes => "hand values over as parameters",
+            Limited::ValueBytes => "split the value",
+            Limited::DirtyPages | Limited::ChangedBytes => "change fewer rows in one transaction",
         };
-        write!(f, "the limit of {} {what} was met ({} needed): {advice}", self.limit, self.needed)
+        write!(f, "the limit of {} {} was met ({} needed): {advice}", self.limit, self.what, self.needed)
     }
 }
 

@@ -109,12 +109,7 @@ impl Connection {
             }
             handle
         };
-        let hooks = Box::new(Hooks {
-            authority: Cell::new(Authority::Engine),
-            refused: RefCell::new(None),
-            watch,
-            db,
-        });
+        let hooks = Box::new(Hooks { authority: Cell::new(Authority::Engine), refused: RefCell::new(None), watch, db });
         let connection = Self { db, hooks, journal: Cell::new(true) };
         connection.configure(page_bytes, cache_pages)?;
         connection.hooks.authority.set(Authority::Caller);

@@ -12,9 +12,9 @@ mod statement;
 pub(crate) mod sys;
 mod value;
 
-pub(crate) use connection::{Connection, Watch, initialize};
 #[cfg(not(target_arch = "wasm32"))]
 pub use alloc::fault as heap_fault;
+pub(crate) use connection::{Connection, Watch, initialize};
 pub use error::SqliteError;
 pub(crate) use statement::{Counts, Statement, Step};
 pub use value::{Named, Params, ToValue, Value, ValueRef};

@@ -293,7 +293,6 @@ impl Statement {
         Err(SqliteError { code: sys::SQLITE_RANGE, message, offset: None })
     }
 
-
     /// Runs to the next row or to the end.
     ///
     /// # Errors

@@ -159,11 +159,7 @@ impl DatabaseFile {
     pub(crate) fn operations(&self) -> Operations {
         let (reads, writes) = self.hashes.operations();
         let Operations { reads: own_reads, writes: own_writes, .. } = self.operations;
-        Operations {
-            reads: reads.wrapping_add(own_reads),
-            writes: writes.wrapping_add(own_writes),
-            ..self.operations
-        }
+        Operations { reads: reads.wrapping_add(own_reads), writes: writes.wrapping_add(own_writes), ..self.operations }
     }
 
     /// The superblock as it is in stable memory.

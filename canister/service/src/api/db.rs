@@ -9,6 +9,7 @@ use crate::limits::{
 use crate::ops;
 use crate::schema::SCHEMA_VERSION;
 use crate::service::Service;
+use icsql_engine::Reader;
 use icsql_types::{Error, Limits, Meta, method};
 
 /// The limits that a caller should know.
@@ -45,7 +46,9 @@ pub fn integrity_check(host: &impl Host, service: &mut Service) {
     typed(host, &guard::DB_INTEGRITY_CHECK, &method::DB_INTEGRITY_CHECK, |()| {
         let meta = service.database.meta();
         let budget = read_budget(host);
-        Ok(service.database.read(|reader| Ok::<_, Failure>(ops::db::integrity_check(reader, &meta, budget)?))?)
+        let check =
+            |reader: &Reader<'_>| Ok::<_, Failure>(ops::db::integrity_check(reader, &meta, budget.instructions)?);
+        Ok(service.database.read_within(&budget, check).0?)
     });
 }
 

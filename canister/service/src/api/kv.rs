@@ -139,7 +139,9 @@ pub fn get_note(host: &impl Host, service: &mut Service) {
 /// `kv_count`.
 pub fn count(host: &impl Host, service: &mut Service) {
     typed(host, &guard::KV_COUNT, &method::KV_COUNT, |()| {
-        Ok(service.database.read(|reader| Ok::<_, Failure>(ops::kv::count(reader, read_budget(host))?))?)
+        let (count, _) =
+            service.database.read_within(&read_budget(host), |reader| Ok::<_, Failure>(ops::kv::count(reader)?));
+        Ok(count?)
     });
 }
 

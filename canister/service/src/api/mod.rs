@@ -47,6 +47,7 @@ fn refuse(host: &impl Host, error: &Error) {
 }
 
 /// The instructions for a read that may have to go through the whole database.
-fn read_budget(host: &impl Host) -> u64 {
-    if host.is_replicated() { REPLICATED_INSTRUCTIONS_MAX } else { QUERY_INSTRUCTIONS_MAX }
+fn read_budget(host: &impl Host) -> Budget {
+    let instructions = if host.is_replicated() { REPLICATED_INSTRUCTIONS_MAX } else { QUERY_INSTRUCTIONS_MAX };
+    Budget { instructions, ..Budget::UNLIMITED }
 }

@@ -78,7 +78,7 @@ impl Check<'_> {
     fn whole(&mut self) -> bool {
         let mut problems = Problems::default();
         match problems.check(self.reader, &format!("PRAGMA main.integrity_check({PROBLEMS_MAX})")) {
-            Err(EngineError::Budget { .. }) => return false,
+            Err(EngineError::Budget(_)) => return false,
             Err(error) => self.problems.add(format!("the database cannot be read as a whole: {error}")),
             // It repeats what the tables' checks have found.
             Ok(()) => self.problems = problems,
@@ -98,7 +98,7 @@ impl Check<'_> {
             let pragma = format!("PRAGMA main.integrity_check('{}')", table.replace('\'', "''"));
             match self.problems.check(self.reader, &pragma) {
                 Ok(()) => self.checked.add(table),
-                Err(EngineError::Budget { .. }) => {
+                Err(EngineError::Budget(_)) => {
                     self.unchecked.add(table);
                     tables.for_each(|rest| self.unchecked.add(rest));
                     return false;
@@ -113,7 +113,7 @@ impl Check<'_> {
     }
 }
 
-/// Checks the structure of the database that `meta` describes until `instructions` are used up.
+/// Checks the structure of the database that `meta` describes, within the `instructions` of the call's budget.
 ///
 /// A small database is checked as a whole. A larger one is checked table by table, so that what was done when the budget
 /// ends stands, and then as a whole if there is budget left.
@@ -121,7 +121,6 @@ impl Check<'_> {
 /// # Errors
 /// The engine's, if not even the list of tables can be read.
 pub fn integrity_check(reader: &Reader<'_>, meta: &Meta, instructions: u64) -> Result<IntegrityReport, EngineError> {
-    reader.limit_instructions(instructions);
     let mut tables = vec!["sqlite_schema".to_owned()];
     reader.query("SELECT name FROM main.sqlite_schema WHERE type = 'table' ORDER BY name", (), |row| {
         tables.push(row.text(0)?.to_owned());
