@@ -8,6 +8,7 @@ use crate::host::Host;
 use crate::limits::{QUERY_INSTRUCTIONS_MAX, REPLICATED_INSTRUCTIONS_MAX};
 use candid::CandidType;
 use candid::utils::ArgumentDecoder;
+use icsql_engine::Budget;
 use icsql_types::method::Method;
 use icsql_types::{Answer, Error};
 
