@@ -44,6 +44,11 @@ pub fn fixture_wasm(name: &str) -> Vec<u8> {
     )
 }
 
+/// The Wasm of `benches/engine`, which runs SQL on the bare engine; `scripts/build --bench` makes it.
+pub fn engine_wasm() -> Vec<u8> {
+    read_built(&root().join("target/engine-bench.wasm"), "scripts/build --bench")
+}
+
 fn read_built(path: &Path, command: &str) -> Vec<u8> {
     std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}: run `{command}` first", path.display()))
 }

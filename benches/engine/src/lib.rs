@@ -11,7 +11,7 @@ use ic_cdk::api::performance_counter;
 use icsql_engine::stable::ic0::Ic0Memory;
 use icsql_engine::stable::manager::MemoryManager;
 use icsql_engine::stable::{DATABASE_MEMORY_ID, PAGE_HASH_MEMORY_ID};
-use icsql_engine::{Database, Error, Migration, OpenOptions, Sql};
+use icsql_engine::{Budget, Database, Error, Migration, OpenOptions, Reader, Sql};
 
 static INSERT: Sql = Sql::new("INSERT INTO main.kv(key, value) VALUES (?1, ?2)");
 static UPDATE: Sql = Sql::new("UPDATE main.kv SET value = ?2 WHERE key = ?1");
@@ -43,6 +43,11 @@ fn init() {
     }
 }
 
+#[ic_cdk::post_upgrade]
+fn post_upgrade() {
+    init();
+}
+
 /// Runs `work` and answers what it took.
 fn measure(work: impl FnOnce(&mut Database) -> Result<(), Error>) -> Result<u64, String> {
     DATABASE.with_borrow_mut(|database| {
@@ -50,6 +55,50 @@ fn measure(work: impl FnOnce(&mut Database) -> Result<(), Error>) -> Result<u64,
         let start = performance_counter(0);
         work(database).map_err(|error| error.to_string())?;
         Ok(performance_counter(0) - start)
+    })
+}
+
+/// Runs SQL as one transaction, VACUUM among it, for tests of faults. Answers the instructions that COMMIT took and the
+/// pages that it wrote.
+#[ic_cdk::update]
+fn run(sql: String) -> Result<(u64, u64), String> {
+    DATABASE.with_borrow_mut(|database| {
+        let database = database.as_mut().ok_or("the database is not open")?;
+        if sql == "VACUUM" {
+            return database.vacuum().map(|()| (0, 0)).map_err(|error| error.to_string());
+        }
+        let (outcome, metrics) = database.write_within(&Budget::UNLIMITED, |tx| {
+            // What stands behind the mark is done in a savepoint and undone.
+            let (first, undone) = sql.split_once("--undone--").unwrap_or((&sql, ""));
+            tx.execute_batch(first)?;
+            let done_for_nothing = tx.savepoint(|tx| {
+                tx.execute_batch(undone)?;
+                Err::<(), _>(Error::NotOneStatement { offset: 0 })
+            });
+            match done_for_nothing {
+                Err(Error::NotOneStatement { .. }) => Ok(()),
+                other => other,
+            }
+        });
+        outcome.map(|()| (metrics.commit_instructions, metrics.pages_written)).map_err(|error| error.to_string())
+    })
+}
+
+/// The digest, the transaction's id, and what a check of the structure and of every page finds: `ok` if nothing.
+#[ic_cdk::update]
+fn state() -> Result<(u64, u64, String), String> {
+    DATABASE.with_borrow_mut(|database| {
+        let database = database.as_mut().ok_or("the database is not open")?;
+        let check = |reader: &Reader<'_>| {
+            reader.query_row("PRAGMA main.integrity_check", (), |row| Ok::<_, Error>(row.text(0)?.to_owned()))
+        };
+        let mut found = database.read(check).map_err(|error| error.to_string())?.unwrap_or_default();
+        let scan = database.verify_chunk(u64::MAX).map_err(|error| error.to_string())?;
+        if scan.damaged_total > 0 || scan.digest_matches != Some(true) {
+            found = format!("{found}; {scan:?}");
+        }
+        let meta = database.meta();
+        Ok((meta.digest, meta.transaction_id, found))
     })
 }
 
