@@ -7,7 +7,7 @@ use icsql_engine::stable::superblock::Superblock;
 use icsql_engine::stable::verify::{DAMAGED_MAX, Damaged, Verifier};
 use icsql_engine::stable::{Memory, MemoryError, Operation, WASM_PAGE_BYTES};
 
-#[path = "common/rng.rs"]
+#[path = "support/rng.rs"]
 mod rng;
 use rng::Rng;
 

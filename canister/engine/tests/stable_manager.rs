@@ -11,7 +11,7 @@ use icsql_engine::stable::heap::HeapMemory;
 use icsql_engine::stable::manager::{BUCKETS_MAX, ManagerError, MemoryId, MemoryManager};
 use icsql_engine::stable::{DATABASE_MEMORY_ID, Memory, MemoryError, Operation, WASM_PAGE_BYTES};
 
-#[path = "common/rng.rs"]
+#[path = "support/rng.rs"]
 mod rng;
 use rng::Rng;
 
