@@ -27,6 +27,9 @@ mod env;
 #[cfg(target_arch = "wasm32")]
 mod ic0;
 pub mod limits;
+#[cfg(test)]
+#[path = "../tests/support/rng.rs"]
+mod rng;
 mod sqlite;
 pub mod stable;
 mod text;
