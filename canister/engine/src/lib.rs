@@ -24,6 +24,9 @@
 
 mod db;
 mod env;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzz;
 #[cfg(target_arch = "wasm32")]
 mod ic0;
 pub mod limits;
