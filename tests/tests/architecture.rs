@@ -150,6 +150,16 @@ fn the_engine_knows_neither_candid_nor_the_service() {
 }
 
 #[test]
+fn the_engine_never_waits() {
+    for file in sources("canister/engine/src") {
+        let code = code(&file);
+        let waits =
+            code.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').any(|word| ["async", "await"].contains(&word));
+        assert!(!waits, "{file} is async: a transaction must not span an await; wait outside of the engine");
+    }
+}
+
+#[test]
 fn unsafe_code_is_where_it_is_listed() {
     let mut listed: Vec<&str> = UNSAFE_FILES.iter().map(|(file, _)| *file).collect();
     for file in ["canister", "replica", "tests", "benches", "cli"].into_iter().flat_map(sources) {
