@@ -17,6 +17,7 @@ const UNSAFE_FILES: &[(&str, &str)] = &[
     ("canister/engine/src/vfs/shim.rs", "the callbacks of the VFS"),
     ("canister/engine/src/text.rs", "UTF-8 that was just checked"),
     ("canister/engine/tests/heap.rs", "an allocator that counts"),
+    ("canister/engine/tests/heap_limit.rs", "an allocator that refuses"),
     ("canister/engine/tests/libc.rs", "calls the C library under test"),
     ("canister/service/src/exports.rs", "exports functions under names of the platform's choice"),
     ("canister/service/src/host.rs", "the system API"),
