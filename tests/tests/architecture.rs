@@ -16,6 +16,8 @@ const UNSAFE_FILES: &[(&str, &str)] = &[
     ("canister/engine/src/sqlite/sys/mod.rs", "the raw bindings"),
     ("canister/engine/src/vfs/shim.rs", "the callbacks of the VFS"),
     ("canister/engine/src/text.rs", "UTF-8 that was just checked"),
+    ("canister/engine/tests/heap.rs", "an allocator that counts"),
+    ("canister/engine/tests/heap_limit.rs", "an allocator that refuses"),
     ("canister/engine/tests/libc.rs", "calls the C library under test"),
     ("canister/service/src/exports.rs", "exports functions under names of the platform's choice"),
     ("canister/service/src/host.rs", "the system API"),
@@ -145,6 +147,16 @@ fn the_engine_knows_neither_candid_nor_the_service() {
             !depends,
             "icsql-engine depends on {name}: types of the interface belong to icsql-types and the service"
         );
+    }
+}
+
+#[test]
+fn the_engine_never_waits() {
+    for file in sources("canister/engine/src") {
+        let code = code(&file);
+        let waits =
+            code.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').any(|word| ["async", "await"].contains(&word));
+        assert!(!waits, "{file} is async: a transaction must not span an await; wait outside of the engine");
     }
 }
 

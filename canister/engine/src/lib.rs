@@ -21,12 +21,46 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! # A transaction ends with its message
+//!
+//! Transactions are closures that are not async, and nothing of a transaction outlives its closure. So none can span an
+//! `await`, behind which another message could have come in between. Wait before it or after it:
+//!
+//! ```
+//! # use icsql_engine::{Database, Error};
+//! async fn pay(database: &mut Database) -> Result<u64, Error> {
+//!     let price = core::future::ready(3).await;
+//!     database.write(|tx| tx.execute("INSERT INTO main.payment VALUES (?1)", (price,)))?;
+//!     database.write(|tx| Ok::<_, Error>(tx.id()))
+//! }
+//! ```
+//! Neither of these compiles:
+//!
+//! ```compile_fail,E0728
+//! # use icsql_engine::{Database, Error};
+//! async fn pay(database: &mut Database) -> Result<u64, Error> {
+//!     database.write(|tx| tx.execute("INSERT INTO main.payment VALUES (?1)", (core::future::ready(3).await,)))
+//! }
+//! ```
+//! ```compile_fail
+//! # use icsql_engine::{Database, Error};
+//! async fn pay(database: &mut Database) -> Result<u64, Error> {
+//!     Ok(database.write(|tx| Ok::<_, Error>(async move { tx.id() }))?.await)
+//! }
+//! ```
 
 mod db;
 mod env;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzz;
 #[cfg(target_arch = "wasm32")]
 mod ic0;
 pub mod limits;
+#[cfg(test)]
+#[path = "../tests/support/rng.rs"]
+mod rng;
 mod sqlite;
 pub mod stable;
 mod text;

@@ -1,13 +1,29 @@
-//! Random histories, played on the engine and on stock SQLite side by side: after each step both have answered the same.
-//! Mixed in: transactions that are given up, statements that fail half way, reopening, and a cache of a few pages.
+//! Random histories, played side by side on the engine, on stock SQLite and, as far as they concern the key-value table,
+//! on a `BTreeMap`: after each step all have answered the same, errors included, and the digest is that of the bytes.
+//! Mixed in: transactions that are given up or that SQLite gives up, statements that fail half way, changes of the schema,
+//! reopening as an upgrade does, and page caches from a few pages to more than the image.
 //!
-//! `ICSQL_SEED=n` plays one history again.
+//! Histories 1, 2, 3 … are played for `ICSQL_MODEL_SECONDS`, without it for 20; `ICSQL_SEED=n` plays history n alone.
 mod support;
 
+use icsql_engine::stable::digest::{Digest, page_hash};
 use icsql_engine::stable::heap::HeapMemory;
-use icsql_engine::{Database, Error, OpenOptions, Value};
+use icsql_engine::stable::manager::MemoryManager;
+use icsql_engine::stable::page_hashes::PageHashes;
+use icsql_engine::stable::superblock::Superblock;
+use icsql_engine::stable::{DATABASE_MEMORY_ID, Memory, PAGE_HASH_MEMORY_ID};
+use icsql_engine::{Database, Error, OpenOptions, Reader, Sql, SqlText, Value, Writer};
+use std::collections::BTreeMap;
+use std::num::NonZeroU16;
 use std::ops::ControlFlow;
+use std::path::Path;
+use std::time::{Duration, Instant};
+use support::rng::{Rng, seed_asked_for};
+use support::stock::{self, Outcome, engine_code};
 use support::{assert_whole, open_with};
+
+const SECONDS_DEFAULT: u64 = 20;
+const TURNS: usize = 250;
 
 const SCHEMA: &str = "
     CREATE TABLE kv(key TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -15,166 +31,492 @@ const SCHEMA: &str = "
     CREATE INDEX item_grp ON item(grp, size);
     CREATE TABLE log(what TEXT, id INTEGER);
     CREATE TRIGGER item_gone AFTER DELETE ON item BEGIN INSERT INTO log VALUES ('gone', old.id); END;
+    CREATE TRIGGER item_barred BEFORE INSERT ON item WHEN new.grp = 6 AND new.id % 5 = 0
+        BEGIN SELECT RAISE(ABORT, 'barred'); END;
+    CREATE TABLE part(
+        id INTEGER PRIMARY KEY,
+        item INTEGER REFERENCES item(id) ON DELETE CASCADE,
+        later INTEGER REFERENCES item(id) DEFERRABLE INITIALLY DEFERRED
+    );
+    CREATE VIRTUAL TABLE note USING fts5(body);
 ";
 
-const CHECKS: &[&str] = &[
-    "SELECT * FROM kv ORDER BY key",
-    "SELECT * FROM item ORDER BY id",
-    "SELECT grp, count(*), sum(size), max(name) FROM item GROUP BY grp ORDER BY grp",
-    "SELECT what, id FROM log ORDER BY id, what",
-    "SELECT k.key, i.id FROM kv AS k JOIN item AS i ON i.name = k.key ORDER BY 1, 2",
+/// Kept statements, which have to follow each change of the schema.
+static CHECKS: [Sql; 7] = [
+    Sql::new("SELECT * FROM kv ORDER BY key"),
+    Sql::new("SELECT * FROM item ORDER BY id"),
+    Sql::new("SELECT grp, count(*), sum(size), max(name) FROM item GROUP BY grp ORDER BY grp"),
+    Sql::new("SELECT what, id FROM log ORDER BY id, what"),
+    Sql::new("SELECT k.key, i.id FROM kv AS k JOIN item AS i ON i.name = k.key ORDER BY 1, 2"),
+    Sql::new("SELECT id, item, later FROM part ORDER BY id"),
+    Sql::new("SELECT rowid, body FROM note WHERE note MATCH 'lake OR riv*' ORDER BY rowid"),
 ];
 
-struct Random(u64);
+/// What a statement does to the key-value table, for the map.
+#[derive(Debug, Clone)]
+enum Effect {
+    Nothing,
+    Put(String, Value),
+    Insert(String, Value),
+    Delete(String),
+    DeleteRange(String, String),
+}
 
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
+#[derive(Debug, Clone)]
+struct Step {
+    sql: String,
+    params: Vec<Value>,
+    effect: Effect,
+}
+
+impl Step {
+    fn new(sql: impl Into<String>, params: impl Into<Vec<Value>>) -> Self {
+        Self { sql: sql.into(), params: params.into(), effect: Effect::Nothing }
     }
 
-    fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit
+    fn with(self, effect: Effect) -> Self {
+        Self { effect, ..self }
+    }
+
+    /// The changed rows, if the count is its own: a change of the schema leaves that of the statement before.
+    fn count(&self, changes: u64) -> u64 {
+        let counts = ["INSERT", "UPDATE", "DELETE"].iter().any(|verb| self.sql.starts_with(verb));
+        if counts { changes } else { 0 }
     }
 }
 
-/// One statement: its text, its parameters.
-type Step = (String, Vec<Value>);
+fn key(rng: &mut Rng) -> String {
+    format!("k{:03}", rng.below(300))
+}
 
-fn step(random: &mut Random) -> Step {
-    let key = Value::Text(format!("k{:03}", random.below(300)));
-    let number = Value::Integer(random.below(400) as i64);
-    let group = Value::Integer(random.below(7) as i64);
-    let size = Value::Real(random.below(1_000) as f64 / 8.0);
-    let body = Value::Blob(vec![random.next() as u8; random.below(3_000) as usize]);
-    let text = |sql: &str| sql.to_owned();
-    match random.below(12) {
-        0 | 1 => (text("INSERT OR REPLACE INTO kv VALUES (?1, ?2)"), vec![key, body]),
-        2 => (text("INSERT INTO kv VALUES (?1, ?2)"), vec![key, number]),
-        3 => (text("DELETE FROM kv WHERE key BETWEEN ?1 AND ?1 || '5'"), vec![key]),
-        4 | 5 => (text("INSERT OR IGNORE INTO item VALUES (?1, ?2, ?3, ?4, ?5)"), vec![number, group, key, size, body]),
-        6 => (text("INSERT INTO item(grp, name, size) VALUES (?1, ?2, ?3)"), vec![group, key, size]),
-        7 => (text("UPDATE item SET size = size + 1, grp = ?2 WHERE grp = ?1"), vec![group.clone(), group]),
+fn value(rng: &mut Rng) -> Value {
+    match rng.below(8) {
+        0 => Value::Null,
+        1 => Value::Integer(rng.next() as i64 >> rng.below(64)),
+        2 => Value::Real(rng.below(100_000) as f64 / 8.0 - 5_000.0),
+        3 | 4 => Value::Text("zürich→".chars().cycle().take(rng.below(200)).collect()),
+        5 => Value::Blob(vec![rng.next() as u8; rng.below(12_000)]),
+        _ => Value::Blob(vec![rng.next() as u8; rng.below(600)]),
+    }
+}
+
+fn words(rng: &mut Rng) -> Value {
+    const WORDS: [&str; 8] = ["lake", "river", "rivulet", "town", "old", "bridge", "snow", "freezing"];
+    let words: Vec<&str> = (0..1 + rng.below(40)).map(|_| *rng.pick(&WORDS)).collect();
+    Value::Text(words.join(" "))
+}
+
+fn step(rng: &mut Rng) -> Step {
+    match rng.below(20) {
+        0..6 => key_value_step(rng),
+        6..13 => item_step(rng),
+        13 | 14 => part_step(rng),
+        15 | 16 => note_step(rng),
+        _ => schema_step(rng),
+    }
+}
+
+fn key_value_step(rng: &mut Rng) -> Step {
+    let (key, value) = (key(rng), value(rng));
+    let both = [Value::Text(key.clone()), value.clone()];
+    match rng.below(6) {
+        0 | 1 => Step::new("INSERT OR REPLACE INTO kv VALUES (?1, ?2)", both).with(Effect::Put(key, value)),
+        2 => {
+            let upsert = "INSERT INTO kv VALUES (?1, ?2) ON CONFLICT(key) DO UPDATE SET value = excluded.value";
+            Step::new(upsert, both).with(Effect::Put(key, value))
+        }
+        3 => Step::new("INSERT INTO kv VALUES (?1, ?2)", both).with(Effect::Insert(key, value)),
+        4 => Step::new("DELETE FROM kv WHERE key = ?1", [both[0].clone()]).with(Effect::Delete(key)),
+        _ => {
+            let start = key[..2 + rng.below(3)].to_owned();
+            let end = format!("{start}~");
+            let params = [&start, &end].map(|bound| Value::Text(bound.clone()));
+            Step::new("DELETE FROM kv WHERE key >= ?1 AND key < ?2", params).with(Effect::DeleteRange(start, end))
+        }
+    }
+}
+
+fn item_step(rng: &mut Rng) -> Step {
+    let name = Value::Text(key(rng));
+    let number = Value::Integer(rng.below(400) as i64);
+    let group = Value::Integer(rng.below(7) as i64);
+    let size = Value::Real(rng.below(1_000) as f64 / 8.0);
+    let body = Value::Blob(vec![rng.next() as u8; rng.below(3_000)]);
+    match rng.below(12) {
+        0 | 1 => Step::new("INSERT OR IGNORE INTO item VALUES (?1, ?2, ?3, ?4, ?5)", [number, group, name, size, body]),
+        2 => Step::new("INSERT INTO item(grp, name, size) VALUES (?1, ?2, ?3)", [group, name, size]),
+        3 => Step::new("UPDATE item SET size = size + 1, grp = ?2 WHERE grp = ?1", [group.clone(), group]),
         // Fails at the first name that is taken, after others were changed.
-        8 => (text("UPDATE item SET name = 'k' || substr('00' || id, -3) WHERE id > ?1"), vec![number]),
-        9 => (text("DELETE FROM item WHERE id % 17 = ?1"), vec![group]),
-        10 => (text("INSERT INTO item(grp, name) SELECT grp, name || 'x' FROM item WHERE grp = ?1"), vec![group]),
-        _ => (text("UPDATE OR REPLACE item SET name = ?2 WHERE id = ?1"), vec![number, key]),
+        4 => Step::new("UPDATE item SET name = 'k' || substr('00' || id, -3) WHERE id > ?1", [number]),
+        5 => Step::new("DELETE FROM item WHERE id % 17 = ?1", [group]),
+        6 => Step::new("INSERT INTO item(grp, name) SELECT grp, name || 'x' FROM item WHERE grp = ?1", [group]),
+        7 => Step::new("UPDATE OR REPLACE item SET name = ?2 WHERE id = ?1", [number, name]),
+        // Keeps what it had done before it failed.
+        8 => Step::new(
+            "INSERT OR FAIL INTO item(grp, name) SELECT grp, substr(name, 1, 4) || id FROM item WHERE grp = ?1 ORDER BY id",
+            [group],
+        ),
+        // Gives up the whole transaction.
+        9 if rng.one_in(3) => {
+            Step::new("INSERT OR ROLLBACK INTO item VALUES (?1, ?2, ?3, ?4, NULL)", [number, group, name, size])
+        }
+        10 => Step::new("INSERT INTO item(grp, name) VALUES (?1, ?2) RETURNING id, grp, upper(name)", [group, name]),
+        _ => Step::new("INSERT INTO item VALUES (?1, ?2, ?3, ?4, ?5)", [number, group, name, size, body]),
     }
 }
 
-fn to_stock(value: &Value) -> rusqlite::types::Value {
-    match value {
-        Value::Null => rusqlite::types::Value::Null,
-        Value::Integer(integer) => rusqlite::types::Value::Integer(*integer),
-        Value::Real(real) => rusqlite::types::Value::Real(*real),
-        Value::Text(text) => rusqlite::types::Value::Text(text.clone()),
-        Value::Blob(blob) => rusqlite::types::Value::Blob(blob.clone()),
+fn part_step(rng: &mut Rng) -> Step {
+    let (one, two) = (Value::Integer(rng.below(400) as i64), Value::Integer(rng.below(400) as i64));
+    match rng.below(4) {
+        // Half of the references lead to a row. A later one is checked by COMMIT.
+        0 => Step::new("INSERT INTO part(item, later) VALUES (?1, ?2)", [one, two]),
+        1 => {
+            Step::new("INSERT INTO part(item, later) SELECT id, id FROM item WHERE id > ?1 ORDER BY id LIMIT 5", [one])
+        }
+        2 => Step::new("UPDATE part SET later = ?1 WHERE id % 4 = ?2 % 4", [one, two]),
+        _ => Step::new("DELETE FROM part WHERE id % 5 = ?1 % 5", [one]),
     }
 }
 
-/// Rows changed, or SQLite's extended code.
-fn run_stock(stock: &rusqlite::Connection, (sql, params): &Step) -> Result<u64, i32> {
-    let params = rusqlite::params_from_iter(params.iter().map(to_stock));
-    match stock.execute(sql, params) {
-        Ok(changes) => Ok(changes as u64),
-        Err(rusqlite::Error::SqliteFailure(error, _)) => Err(error.extended_code),
-        Err(error) => panic!("{sql}: {error}"),
+fn note_step(rng: &mut Rng) -> Step {
+    let number = Value::Integer(rng.below(60) as i64);
+    match rng.below(8) {
+        0..3 => Step::new("INSERT INTO note(rowid, body) VALUES (?1, ?2)", [number, words(rng)]),
+        3 | 4 => Step::new("INSERT OR REPLACE INTO note(rowid, body) VALUES (?1, ?2)", [number, words(rng)]),
+        5 => Step::new("UPDATE note SET body = ?2 WHERE rowid = ?1", [number, words(rng)]),
+        6 => Step::new("DELETE FROM note WHERE rowid = ?1", [number]),
+        _ => Step::new(format!("INSERT INTO note(note) VALUES ('{}')", rng.pick(&["optimize", "integrity-check"])), []),
     }
 }
 
-fn code(outcome: Result<u64, Error>) -> Result<u64, i32> {
-    outcome.map_err(|error| match error {
-        Error::Sqlite(error) => error.code,
-        other => panic!("{other}"),
-    })
+fn schema_step(rng: &mut Rng) -> Step {
+    let n = rng.below(3);
+    let number = Value::Integer(rng.next() as i64 >> 40);
+    let sql = match rng.below(14) {
+        0 => format!("CREATE TABLE extra{n}(a INTEGER, b TEXT DEFAULT 'b')"),
+        1 => format!("CREATE TABLE IF NOT EXISTS extra{n}(a INTEGER PRIMARY KEY, b, c AS (a + 1) STORED) STRICT"),
+        2 => format!("DROP TABLE extra{n}"),
+        3 => format!("ALTER TABLE extra{n} ADD COLUMN d DEFAULT 7"),
+        4 => format!("ALTER TABLE extra{n} RENAME COLUMN b TO bb"),
+        5 => format!("CREATE INDEX item_extra{n} ON item(size, name)"),
+        6 => format!("CREATE INDEX item_extra{n} ON item(length(body)) WHERE grp < 3"),
+        // Fails where there are duplicates, after the index was begun.
+        7 => format!("CREATE UNIQUE INDEX item_extra{n} ON item(grp, size)"),
+        8 | 9 => format!("DROP INDEX item_extra{n}"),
+        10 => "REINDEX".to_owned(),
+        11 => "CREATE VIEW IF NOT EXISTS large AS SELECT * FROM item WHERE length(body) > 100".to_owned(),
+        _ => return Step::new(format!("INSERT INTO extra{n}(a) VALUES (?1)"), [number]),
+    };
+    Step::new(sql, [])
 }
 
-fn stock_rows(stock: &rusqlite::Connection, sql: &str) -> Vec<Vec<Value>> {
-    let mut statement = stock.prepare(sql).expect("it prepares");
-    let columns = statement.column_count();
-    let mut rows = statement.query([]).expect("it runs");
-    let mut found = Vec::new();
-    while let Some(row) = rows.next().expect("it steps") {
-        let row = (0..columns).map(|column| match row.get_unwrap::<_, rusqlite::types::Value>(column) {
-            rusqlite::types::Value::Null => Value::Null,
-            rusqlite::types::Value::Integer(integer) => Value::Integer(integer),
-            rusqlite::types::Value::Real(real) => Value::Real(real),
-            rusqlite::types::Value::Text(text) => Value::Text(text),
-            rusqlite::types::Value::Blob(blob) => Value::Blob(blob),
+/// How a transaction of several statements ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    /// Commits whatever came of its statements.
+    Commit,
+    /// Is given up after the last.
+    GiveUp,
+    /// Is given up at the first statement that fails.
+    FirstError,
+}
+
+/// The error of a closure: the engine's, or that it gave up.
+#[derive(Debug)]
+enum Stop {
+    Engine(Error),
+    GaveUp,
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Self::Engine(error)
+    }
+}
+
+struct World {
+    raw: HeapMemory,
+    database: Option<Database>,
+    stock: rusqlite::Connection,
+    map: BTreeMap<String, Value>,
+    page_bytes: u32,
+}
+
+impl World {
+    fn new(rng: &mut Rng) -> Self {
+        let raw = HeapMemory::new();
+        let bucket_pages = NonZeroU16::new(*rng.pick(&[1, 2, 16])).expect("not 0");
+        MemoryManager::open_with_bucket_size(raw.clone(), bucket_pages).expect("it is formatted");
+        let stock = stock::in_memory();
+        stock.execute_batch(SCHEMA).expect("it runs");
+        let page_bytes = 512 << rng.below(4);
+        let mut world = Self { raw, database: None, stock, map: BTreeMap::new(), page_bytes };
+        world.reopen(rng);
+        world.database().write(|tx| tx.execute_batch(SCHEMA)).expect("it runs");
+        world
+    }
+
+    fn database(&mut self) -> &mut Database {
+        self.database.as_mut().expect("it is open")
+    }
+
+    /// As an upgrade does, with a cache of another size.
+    fn reopen(&mut self, rng: &mut Rng) {
+        self.database = None;
+        let cache_bytes = *rng.pick(&[0, 0, 128 * 1024, 256 * 1024 * 1024]);
+        let options = OpenOptions { page_bytes: self.page_bytes, cache_bytes, ..OpenOptions::default() };
+        self.database = Some(open_with(&self.raw, options).expect("it opens"));
+    }
+
+    /// The effect on the map, where there is one.
+    fn apply(map: &mut BTreeMap<String, Value>, effect: &Effect) -> Option<Outcome<u64>> {
+        const PRIMARY_KEY: i32 = 1555;
+        match effect.clone() {
+            Effect::Nothing => None,
+            Effect::Put(key, value) => {
+                map.insert(key, value);
+                Some(Ok(1))
+            }
+            Effect::Insert(key, _) if map.contains_key(&key) => Some(Err(PRIMARY_KEY)),
+            Effect::Insert(key, value) => {
+                map.insert(key, value);
+                Some(Ok(1))
+            }
+            Effect::Delete(key) => Some(Ok(map.remove(&key).is_some().into())),
+            Effect::DeleteRange(start, end) => {
+                let before = map.len();
+                map.retain(|key, _| *key < start || *key >= end);
+                Some(Ok((before - map.len()) as u64))
+            }
+        }
+    }
+
+    /// Runs a step on stock SQLite and on the map, which must agree.
+    fn expect(&mut self, step: &Step) -> Outcome<u64> {
+        let outcome = stock::execute(&self.stock, &step.sql, &step.params).map(|changes| step.count(changes));
+        if let Some(expected) = Self::apply(&mut self.map, &step.effect) {
+            assert_eq!(outcome, expected, "stock SQLite and the map: {step:?}");
+        }
+        outcome
+    }
+
+    /// One statement as a transaction of its own.
+    fn execute(&mut self, step: &Step) {
+        let expected = self.expect(step);
+        let found = match self.database().execute(&step.sql, step.params.as_slice()) {
+            Ok(changes) => Ok(step.count(changes)),
+            Err(error) => Err(engine_code(&error)),
+        };
+        assert_eq!(found, expected, "{step:?}");
+    }
+
+    /// Several statements in one transaction, with a look at some rows after each.
+    fn transact(&mut self, steps: &[Step], ending: Ending) {
+        let map_before = self.map.clone();
+        self.stock.execute_batch("BEGIN").expect("it runs");
+        let (mut expected, mut rows) = (Vec::new(), Vec::new());
+        for (number, step) in steps.iter().enumerate() {
+            let outcome = self.expect(step);
+            let failed = outcome.is_err();
+            expected.push(outcome);
+            rows.push(stock::rows(&self.stock, look(number).text(), &[]).expect("it answers"));
+            if self.stock.is_autocommit() || (failed && ending == Ending::FirstError) {
+                break;
+            }
+        }
+        let failed = expected.iter().any(Result::is_err);
+        let rolled_back = self.stock.is_autocommit();
+        let committed = match ending {
+            _ if rolled_back => Err(None),
+            Ending::GiveUp => Err(None),
+            Ending::FirstError if failed => Err(None),
+            _ => stock::execute(&self.stock, "COMMIT", &[]).map_err(Some),
+        };
+        if committed.is_err() {
+            self.map = map_before;
+            if !self.stock.is_autocommit() {
+                self.stock.execute_batch("ROLLBACK").expect("it runs");
+            }
+        }
+
+        let mut found = Vec::new();
+        let outcome = self.database().write(|tx| {
+            for (number, step) in steps.iter().enumerate() {
+                match run(tx, step) {
+                    Ok(changes) => found.push(Ok(step.count(changes))),
+                    // SQLite has given up the transaction: the engine answers every further statement with an error.
+                    Err(Error::RolledBack) => assert!(rolled_back && number >= expected.len(), "{step:?}"),
+                    Err(error) => {
+                        found.push(Err(engine_code(&error)));
+                        if ending == Ending::FirstError {
+                            return Err(Stop::Engine(error));
+                        }
+                    }
+                }
+                match query(tx, look(number).into(), &[]) {
+                    Ok(seen) => assert!(seen == rows[number], "{} after {step:?}: {seen:?}", look(number).text()),
+                    Err(error) => assert!(error == Error::RolledBack && rolled_back, "{error:?} after {step:?}"),
+                }
+            }
+            if ending == Ending::GiveUp { Err(Stop::GaveUp) } else { Ok(()) }
         });
-        found.push(row.collect());
+        assert_eq!(found, expected, "{steps:?}");
+        match (&outcome, committed) {
+            (Ok(()), Ok(_)) | (Err(Stop::GaveUp), Err(None)) => {}
+            (Err(Stop::Engine(Error::RolledBack)), Err(None)) if rolled_back => {}
+            (Err(Stop::Engine(_)), Err(None)) if ending == Ending::FirstError => {}
+            (Err(Stop::Engine(error)), Err(Some(code))) => assert_eq!(engine_code(error), code, "{steps:?}"),
+            (outcome, committed) => panic!("{outcome:?} where stock SQLite had {committed:?}: {steps:?}"),
+        }
     }
-    found
+
+    /// The image's digest and the stored hashes, computed anew from the bytes.
+    fn check_digest(&mut self) {
+        let manager = MemoryManager::open(self.raw.clone()).expect("the virtual memories are sound");
+        let image = manager.get(DATABASE_MEMORY_ID);
+        let superblock = Superblock::load(&image).expect("it is sound").expect("there is one");
+        let hashes = PageHashes::open(manager.get(PAGE_HASH_MEMORY_ID)).expect("they are sound");
+        let mut page = vec![0; superblock.page_bytes() as usize];
+        let mut digest = Digest::default();
+        for number in 1..=superblock.image_pages() {
+            image.read(superblock.page_offset(number), &mut page).expect("it is within");
+            let hash = page_hash(number, &page);
+            assert_eq!(hashes.read(number), Ok(hash), "page {number}");
+            digest = digest.with(hash);
+        }
+        let meta = self.database().meta();
+        assert_eq!((superblock.digest(), meta.digest), (digest, digest.value()));
+        assert_eq!((superblock.transaction_id(), superblock.image_pages()), (meta.transaction_id, meta.image_pages));
+    }
+
+    /// The same rows, or the same error, from the engine and from stock SQLite.
+    fn compare<'s>(&mut self, sql: impl Into<SqlText<'s>>) {
+        let sql = sql.into();
+        let expected = stock::rows(&self.stock, sql.text(), &[]);
+        let found = self.database().read(|tx| query(tx, sql, &[])).map_err(|error| engine_code(&error));
+        assert!(found == expected, "{} answers otherwise:\n{found:?}\n{expected:?}", sql.text());
+    }
+
+    /// A range of keys, as the map has it.
+    fn compare_range(&mut self, rng: &mut Rng) {
+        let (start, end) = (key(rng), key(rng));
+        let (start, end) = if start <= end { (start, end) } else { (end, start) };
+        let limit = 1 + rng.below(50);
+        let (order, descending) = if rng.one_in(2) { ("DESC", true) } else { ("ASC", false) };
+        let sql = format!("SELECT key, value FROM kv WHERE key >= ?1 AND key < ?2 ORDER BY key {order} LIMIT ?3");
+        let params = [Value::Text(start.clone()), Value::Text(end.clone()), Value::Integer(limit as i64)];
+        let found = self.database().read(|tx| query(tx, (&sql).into(), &params)).expect("it answers");
+        let row = |(key, value): (&String, &Value)| vec![Value::Text(key.clone()), value.clone()];
+        let range = self.map.range(start..end);
+        let expected: Vec<Vec<Value>> =
+            if descending { range.rev().take(limit).map(row).collect() } else { range.take(limit).map(row).collect() };
+        assert!(found == expected, "{sql}, {params:?}:\n{found:?}\n{expected:?}");
+    }
+
+    /// Everything, also by a stock SQLite that opens the image as a file.
+    fn check_all(&mut self, seed: u64) {
+        CHECKS.iter().for_each(|sql| self.compare(sql));
+        (0..3).for_each(|n| self.compare(&format!("SELECT * FROM extra{n} ORDER BY a, rowid")));
+        self.compare("SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY name");
+        let mut keys = query_all(self.database(), "SELECT key, value FROM kv ORDER BY key").into_iter();
+        assert!(self.map.iter().all(|(key, value)| keys.next() == Some(vec![Value::Text(key.clone()), value.clone()])));
+        assert_eq!(keys.next(), None);
+        assert_whole(self.database());
+
+        let manager = MemoryManager::open(self.raw.clone()).expect("the virtual memories are sound");
+        let image = manager.get(DATABASE_MEMORY_ID);
+        let superblock = Superblock::load(&image).expect("it is sound").expect("there is one");
+        let mut bytes = vec![0; superblock.image_bytes() as usize];
+        image.read(superblock.base(), &mut bytes).expect("it is within");
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("history-{}-{seed}.db", std::process::id()));
+        std::fs::write(&path, bytes).expect("the image is written to a file");
+        let other = rusqlite::Connection::open(&path).expect("stock SQLite opens it");
+        let found = stock::rows(&other, "PRAGMA integrity_check", &[]);
+        assert_eq!(found, Ok(vec![vec![Value::Text("ok".into())]]), "what stock SQLite says of the image");
+        let sql = CHECKS[1].text();
+        assert_eq!(stock::rows(&other, sql, &[]), stock::rows(&self.stock, sql, &[]));
+        drop(other);
+        std::fs::remove_file(&path).expect("the file goes");
+    }
+
+    fn turn(&mut self, turn: usize, rng: &mut Rng) {
+        match rng.below(10) {
+            0 => self.reopen(rng),
+            1..4 => {
+                let steps: Vec<Step> = (0..1 + rng.below(6)).map(|_| step(rng)).collect();
+                self.transact(&steps, *rng.pick(&[Ending::Commit, Ending::Commit, Ending::GiveUp, Ending::FirstError]));
+            }
+            _ => self.execute(&step(rng)),
+        }
+        self.check_digest();
+        self.compare(&CHECKS[turn % CHECKS.len()]);
+        self.compare(&format!("SELECT * FROM extra{} ORDER BY a, rowid", turn % 3));
+        self.compare_range(rng);
+        if turn.is_multiple_of(25) {
+            assert_whole(self.database());
+        }
+    }
+}
+
+/// What a transaction looks at after its step of this number.
+fn look(number: usize) -> &'static Sql {
+    &CHECKS[number % CHECKS.len()]
+}
+
+fn run(tx: &Writer<'_>, step: &Step) -> Result<u64, Error> {
+    tx.execute(&step.sql, step.params.as_slice())
+}
+
+fn query(reader: &Reader<'_>, sql: SqlText<'_>, params: &[Value]) -> Result<Vec<Vec<Value>>, Error> {
+    let mut found = Vec::new();
+    reader.query(sql, params, |row| {
+        found.push((0..row.columns()).map(|n| Ok(row.value(n)?.to_value())).collect::<Result<_, Error>>()?);
+        Ok::<_, Error>(ControlFlow::Continue(()))
+    })?;
+    Ok(found)
+}
+
+fn query_all(database: &Database, sql: &str) -> Vec<Vec<Value>> {
+    database.read(|tx| query(tx, sql.into(), &[])).expect("it answers")
 }
 
 fn play(seed: u64) {
-    let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
-    let page_bytes = 512 << random.below(4);
-    let options = || OpenOptions { page_bytes, cache_bytes: 0, ..OpenOptions::default() };
-    let raw = HeapMemory::new();
-    let mut database: Database = open_with(&raw, options()).expect("it opens");
-    let stock = rusqlite::Connection::open_in_memory().expect("it opens");
-    stock.execute_batch("PRAGMA foreign_keys=ON").expect("it runs");
-    stock.execute_batch(SCHEMA).expect("it runs");
-    database.write(|tx| tx.execute_batch(SCHEMA)).expect("it runs");
-
-    for turn in 0..300 {
-        let context = format!("seed {seed}, turn {turn}, pages of {page_bytes}");
-        match random.below(10) {
-            0 => {
-                drop(database);
-                database = open_with(&raw, options()).unwrap_or_else(|error| panic!("{context}: {error}"));
-            }
-            1..=3 => {
-                // Several statements in one transaction, which is kept or given up.
-                let steps: Vec<Step> = (0..1 + random.below(6)).map(|_| step(&mut random)).collect();
-                let keep = random.below(3) > 0;
-                stock.execute_batch("BEGIN").expect("it runs");
-                let expected: Vec<_> = steps.iter().map(|step| run_stock(&stock, step)).collect();
-                stock.execute_batch(if keep { "COMMIT" } else { "ROLLBACK" }).expect("it runs");
-                let mut found = Vec::new();
-                let outcome = database.write(|tx| {
-                    for (sql, params) in &steps {
-                        found.push(code(tx.execute(sql, params.as_slice())));
-                    }
-                    if keep { Ok(()) } else { Err(Error::NotOneStatement { offset: 0 }) }
-                });
-                assert_eq!(outcome.is_ok(), keep, "{context}: {outcome:?}");
-                assert_eq!(found, expected, "{context}: {steps:?}");
-            }
-            _ => {
-                let step = step(&mut random);
-                let expected = run_stock(&stock, &step);
-                let found = code(database.execute(&step.0, step.1.as_slice()));
-                assert_eq!(found, expected, "{context}: {step:?}");
+    /// Says at a panic which history it was.
+    struct Playing(u64, usize, u32);
+    impl Drop for Playing {
+        fn drop(&mut self) {
+            if std::thread::panicking() {
+                let Self(seed, turn, page_bytes) = self;
+                eprintln!(
+                    "history {seed}, turn {turn}, pages of {page_bytes} bytes: play it again with ICSQL_SEED={seed}"
+                );
             }
         }
-        if turn % 10 == 0 {
-            assert_whole(&mut database);
-        }
-        let check = CHECKS[turn % CHECKS.len()];
-        let mut found = Vec::new();
-        database
-            .read(|tx| {
-                tx.query(check, (), |row| {
-                    let row: Result<Vec<_>, Error> =
-                        (0..row.columns()).map(|column| Ok(row.value(column)?.to_value())).collect();
-                    found.push(row?);
-                    Ok::<_, Error>(ControlFlow::Continue(()))
-                })
-            })
-            .unwrap_or_else(|error| panic!("{context}: {error}"));
-        assert!(found == stock_rows(&stock, check), "{context}: {check} differs");
     }
+    let mut rng = Rng::exactly(seed);
+    let mut world = World::new(&mut rng);
+    let mut playing = Playing(seed, 0, world.page_bytes);
+    for turn in 0..TURNS {
+        playing.1 = turn;
+        world.turn(turn, &mut rng);
+    }
+    world.reopen(&mut rng);
+    world.check_all(seed);
 }
 
 #[test]
-fn random_histories_go_as_in_stock_sqlite() {
-    if let Some(seed) = std::env::var("ICSQL_SEED").ok().and_then(|seed| seed.parse().ok()) {
+fn random_histories_go_as_in_stock_sqlite_and_as_in_a_map() {
+    if let Some(seed) = seed_asked_for() {
         return play(seed);
     }
-    (1..=20).for_each(play);
+    let seconds = std::env::var("ICSQL_MODEL_SECONDS").ok().map_or(SECONDS_DEFAULT, |seconds| {
+        seconds.parse().unwrap_or_else(|_| panic!("ICSQL_MODEL_SECONDS is {seconds:?}: give a number of seconds"))
+    });
+    let end = Instant::now() + Duration::from_secs(seconds);
+    let mut played = 0;
+    while played == 0 || Instant::now() < end {
+        played += 1;
+        play(played);
+    }
+    println!("{played} histories of {TURNS} turns");
 }

@@ -3,7 +3,7 @@ use std::collections::HashSet;
 
 use icsql_engine::stable::digest::{Digest, page_hash, vectors};
 
-#[path = "common/rng.rs"]
+#[path = "support/rng.rs"]
 mod rng;
 use rng::Rng;
 

@@ -7,7 +7,7 @@ use icsql_engine::stable::superblock::Superblock;
 use icsql_engine::stable::verify::{DAMAGED_MAX, Damaged, Verifier};
 use icsql_engine::stable::{Memory, MemoryError, Operation, WASM_PAGE_BYTES};
 
-#[path = "common/rng.rs"]
+#[path = "support/rng.rs"]
 mod rng;
 use rng::Rng;
 
@@ -252,6 +252,24 @@ fn a_single_page_commit_touches_one_entry() {
     let last = store.hashes.counts();
     assert_eq!((last.reads - after.reads, last.writes - after.writes), (1, 1));
     store.check("neighbours");
+}
+
+#[test]
+fn bytes_are_frozen() {
+    let mut store = Store::new();
+    // Page 2 is not written, so it is zeros. The hashes were computed by another program, from the documentation.
+    store
+        .commit(3, &[(1, vec![0xa5; PAGE_BYTES as usize]), (3, (0..=255).cycle().take(PAGE_BYTES as usize).collect())]);
+    let mut expected = Vec::new();
+    expected.extend(b"ICSQL\0PH");
+    expected.extend([1, 0, 0, 0, 0, 0, 0, 0]);
+    expected.extend(0xcdcc_11f4_bd79_7e0d_u64.to_le_bytes());
+    expected.extend(0xb8fb_a342_8d0a_abf4_u64.to_le_bytes());
+    expected.extend(0x748d_7cc5_d77f_bebe_u64.to_le_bytes());
+    expected.extend([0; 8]);
+    let bytes = store.hashes.heap().to_bytes();
+    assert!(bytes.starts_with(&expected), "{:02x?}", &bytes[..48]);
+    assert_eq!(store.superblock.digest().value(), 0xfb55_31fd_2203_e8bf);
 }
 
 #[test]

@@ -9,9 +9,9 @@ use ic_stable_structures::memory_manager as theirs;
 use icsql_engine::stable::fault::{Fault, FaultMemory, message};
 use icsql_engine::stable::heap::HeapMemory;
 use icsql_engine::stable::manager::{BUCKETS_MAX, ManagerError, MemoryId, MemoryManager};
-use icsql_engine::stable::{DATABASE_MEMORY_ID, Memory, MemoryError, Operation, WASM_PAGE_BYTES};
+use icsql_engine::stable::{DATABASE_MEMORY_ID, Memory, MemoryError, Operation, PAGE_HASH_MEMORY_ID, WASM_PAGE_BYTES};
 
-#[path = "common/rng.rs"]
+#[path = "support/rng.rs"]
 mod rng;
 use rng::Rng;
 
@@ -98,6 +98,31 @@ fn both_managers_make_the_same_bytes() {
 /// Writes the bytes below `manager` into `raw`, which has the same size.
 fn raw_replace(raw: &HeapMemory, manager: &MemoryManager<HeapMemory>) {
     raw.write(0, &manager.raw().to_bytes()).unwrap();
+}
+
+#[test]
+fn bytes_are_frozen() {
+    let raw = HeapMemory::new();
+    let manager = MemoryManager::open_with_bucket_size(raw.clone(), bucket(2)).unwrap();
+    for (memory, pages) in [(DATABASE_MEMORY_ID, 3), (id(7), 1), (PAGE_HASH_MEMORY_ID, 1), (DATABASE_MEMORY_ID, 2)] {
+        manager.get(memory).grow(pages).unwrap();
+    }
+    manager.get(PAGE_HASH_MEMORY_ID).write(0, b"hashes").unwrap();
+    manager.get(DATABASE_MEMORY_ID).write(4 * WASM_PAGE_BYTES - 2, b"over").unwrap();
+
+    // One Wasm page of tables and five buckets of two.
+    let mut expected = vec![0; 11 * WASM_PAGE_BYTES as usize];
+    expected[..8].copy_from_slice(b"MGR\x01\x05\x00\x02\x00");
+    for (memory, pages) in [(7, 1), (120, 5), (121, 1)] {
+        expected[SIZES_OFFSET + memory * 8] = pages;
+    }
+    expected[OWNERS_OFFSET..OWNERS_OFFSET + BUCKETS_MAX].fill(255);
+    expected[OWNERS_OFFSET..OWNERS_OFFSET + 5].copy_from_slice(&[120, 120, 7, 121, 120]);
+    let bucket = |number: usize| (1 + 2 * number) * WASM_PAGE_BYTES as usize;
+    expected[bucket(3)..][..6].copy_from_slice(b"hashes");
+    expected[bucket(2) - 2..][..2].copy_from_slice(b"ov");
+    expected[bucket(4)..][..2].copy_from_slice(b"er");
+    assert!(raw.to_bytes() == expected);
 }
 
 #[test]

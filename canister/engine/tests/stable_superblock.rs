@@ -4,7 +4,7 @@ use icsql_engine::stable::heap::HeapMemory;
 use icsql_engine::stable::superblock::{IMAGE_PAGES_MAX, SUPERBLOCK_BYTES, Superblock, SuperblockError};
 use icsql_engine::stable::{Memory, WASM_PAGE_BYTES};
 
-#[path = "common/rng.rs"]
+#[path = "support/rng.rs"]
 mod rng;
 use rng::Rng;
 

@@ -319,7 +319,8 @@ impl Database {
     /// returns.
     ///
     /// # Errors
-    /// SQLite's. Nothing has changed then.
+    /// SQLite's. Nothing has changed then, but for what a statement with `OR FAIL` did before it failed: that stays, as
+    /// its author asked.
     pub fn execute<'s>(&mut self, sql: impl Into<SqlText<'s>>, params: impl Params) -> Result<u64, Error> {
         let _entered = lock::enter();
         let before = self.inner.connection.cached_pages();

@@ -234,6 +234,7 @@ pub(super) const METHODS: sys::sqlite3_mem_methods = sys::sqlite3_mem_methods {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rng::Rng;
 
     #[test]
     fn every_size_gets_the_smallest_class_that_holds_it() {
@@ -247,30 +248,30 @@ mod tests {
     #[test]
     fn blocks_do_not_overlap_and_keep_their_bytes_through_realloc() {
         let _lock = super::super::lock::enter();
-        let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
-        let mut next = move || {
-            seed ^= seed << 13;
-            seed ^= seed >> 7;
-            seed ^= seed << 17;
-            seed
-        };
+        let mut rng = Rng::new(101);
         let mut live: Vec<(*mut u8, usize, u8)> = Vec::new();
         for step in 0..20_000 {
-            let bytes = 1 + (next() as usize % if next().is_multiple_of(50) { 70_000 } else { 600 });
+            let bytes = 1 + if rng.one_in(50) { rng.below(70_000) } else { rng.below(600) };
             // SAFETY: each block is used within the size asked for and released once.
             unsafe {
-                match next() % 3 {
+                match rng.below(3) {
                     0 if !live.is_empty() => {
-                        let (block, old, fill) = live.swap_remove(next() as usize % live.len());
-                        assert!(core::slice::from_raw_parts(block, old).iter().all(|b| *b == fill), "step {step}");
+                        let (block, old, fill) = live.swap_remove(rng.below(live.len()));
+                        assert!(
+                            core::slice::from_raw_parts(block, old).iter().all(|b| *b == fill),
+                            "step {step}, {rng}"
+                        );
                         x_free(block.cast());
                     }
                     1 if !live.is_empty() => {
-                        let at = next() as usize % live.len();
+                        let at = rng.below(live.len());
                         let (block, old, fill) = live[at];
                         let new = x_realloc(block.cast(), bytes as c_int).cast::<u8>();
                         let kept = old.min(bytes);
-                        assert!(core::slice::from_raw_parts(new, kept).iter().all(|b| *b == fill), "step {step}");
+                        assert!(
+                            core::slice::from_raw_parts(new, kept).iter().all(|b| *b == fill),
+                            "step {step}, {rng}"
+                        );
                         new.write_bytes(fill, bytes);
                         live[at] = (new, bytes, fill);
                     }

@@ -6,6 +6,8 @@ pub mod commit_mark;
 pub mod digest;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod fault;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 pub mod heap;
 #[cfg(target_arch = "wasm32")]
 pub mod ic0;

@@ -4,6 +4,8 @@
 //! calls. Journals and temporary tables never come here: SQLite keeps them in heap.
 
 mod file;
+#[cfg(any(test, fuzzing))]
+pub mod fuzz;
 mod shim;
 
 pub use file::Cause;

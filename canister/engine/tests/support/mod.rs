@@ -1,6 +1,9 @@
 //! What the engine's tests share.
 #![allow(dead_code, reason = "each test uses its part")]
 
+pub mod rng;
+pub mod stock;
+
 use icsql_engine::stable::manager::MemoryManager;
 use icsql_engine::stable::{DATABASE_MEMORY_ID, Memory, PAGE_HASH_MEMORY_ID};
 use icsql_engine::{Database, Error, OpenOptions, Reader, Value};
