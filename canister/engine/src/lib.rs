@@ -33,7 +33,8 @@ mod text;
 mod vfs;
 
 pub use db::{
-    Cause, Database, Error, Meta, Migration, MigrationError, OpenOptions, Reader, Row, Sql, SqlText, Writer, sha256,
+    Adoption, AdoptionError, AdoptionProgress, Cause, Database, Error, Meta, Migration, MigrationError, OpenOptions,
+    Reader, Row, Sql, SqlText, Writer, sha256,
 };
 #[cfg(target_arch = "wasm32")]
 pub use env::IcEnv;

@@ -40,6 +40,10 @@ pub const WORKER_THREADS_MAX: i32 = 0;
 /// bounds how far a statement can run over.
 pub const BUDGET_STEPS_BETWEEN_CHECKS: i32 = 1_000;
 
+/// Bytes of an image of ic-sqlite-vfs that is adopted in one message: 2 GiB of stable memory may be touched in one, and
+/// pages that are opened on trial or with the database are touched again.
+pub const ADOPT_AT_ONCE_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+
 /// Most migrations of one database.
 pub const MIGRATIONS_MAX: usize = 10_000;
 

@@ -1,5 +1,6 @@
 //! The database: what a canister works with.
 
+mod adopt;
 mod database;
 mod error;
 mod migrate;
@@ -8,6 +9,7 @@ mod sql;
 mod transaction;
 
 pub use crate::vfs::Cause;
+pub use adopt::{Adoption, AdoptionError, AdoptionProgress};
 pub use database::{Database, Meta, OpenOptions};
 pub use error::{Error, MigrationError};
 pub use migrate::{Migration, sha256};
