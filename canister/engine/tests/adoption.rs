@@ -1,5 +1,5 @@
 //! Databases of ic-sqlite-vfs are taken over in place. The image is one that ic-sqlite-vfs 2.1.0 wrote
-//! (`tests/canisters/sqlite-vfs-image`).
+//! (`tests/adoption/sqlite-vfs-image`).
 mod support;
 
 use icsql_engine::limits::ADOPT_AT_ONCE_BYTES_MAX;
