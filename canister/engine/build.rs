@@ -2,6 +2,12 @@
 //!
 //! Always at `-O2`: a development build must not make SQLite ten times slower. Everything that SQLite exports gets the
 //! prefix `icsql_`, so that the engine can be linked beside another SQLite. Paths of the machine do not reach the objects.
+//!
+//! For wasm32 that takes a clang. Where there is none, or `ICSQL_PREBUILT=1` says so, the archive in
+//! `vendor/sqlite-wasm32` is linked, which holds the same objects; `ICSQL_PREBUILT=0` forbids it.
+
+#[path = "build/prebuilt.rs"]
+mod prebuilt;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -31,10 +37,19 @@ fn main() {
     let libc = manifest_dir.join("libc");
     let out_dir = PathBuf::from(var("OUT_DIR"));
     let wasm = var("CARGO_CFG_TARGET_FAMILY").split(',').any(|family| family == "wasm");
-    for path in [&vendor, &libc] {
+    for path in [&vendor, &libc, &root.join(prebuilt::FOLDER)] {
         println!("cargo::rerun-if-changed={}", path.display());
     }
-    println!("cargo::rerun-if-changed=build.rs");
+    for path in ["build.rs", "build"] {
+        println!("cargo::rerun-if-changed={path}");
+    }
+    if wasm && use_prebuilt() {
+        match prebuilt::check(&root) {
+            Ok(folder) => prebuilt::link(&folder),
+            Err(problem) => fail(&problem),
+        }
+        return;
+    }
 
     let source = read(&vendor.join("sqlite3.c"));
     fs::write(out_dir.join("icsql_rename.h"), rename_header(&source)).expect("OUT_DIR can be written to");
@@ -51,6 +66,17 @@ fn main() {
     // Or the compiler would turn the loop in memset() into a call of memset().
     library.flag("-fno-builtin").file(libc.join("libc.c"));
     library.compile("icsql_libc");
+}
+
+/// Whether to link the archive that was built before.
+fn use_prebuilt() -> bool {
+    println!("cargo::rerun-if-env-changed={}", prebuilt::VARIABLE);
+    match env::var(prebuilt::VARIABLE).as_deref() {
+        Ok("1") => true,
+        Ok("0") => false,
+        Err(env::VarError::NotPresent) | Ok("") => !compiler_is_named() && find_wasm_clang().is_none(),
+        other => fail(&format!("{} is {other:?}; 1 links the prebuilt SQLite, 0 compiles it", prebuilt::VARIABLE)),
+    }
 }
 
 fn base(root: &Path, libc: &Path, wasm: bool) -> cc::Build {
@@ -77,19 +103,16 @@ fn base(root: &Path, libc: &Path, wasm: bool) -> cc::Build {
 
 /// Leaves the compiler to the `cc` crate if the user names one, and looks for a clang otherwise.
 fn choose_wasm_compiler(build: &mut cc::Build) {
-    let named = |tool: &str| {
-        [format!("{tool}_wasm32_unknown_unknown"), format!("{tool}_wasm32-unknown-unknown")].iter().any(set)
-    };
-    if named("CC") {
+    if compiler_is_named() {
         return;
     }
-    let Some((clang, version)) = CLANGS.iter().find_map(|clang| Some((*clang, wasm_clang(clang)?))) else {
-        eprintln!(
+    let Some((clang, version)) = find_wasm_clang() else {
+        fail(
             "No clang that can compile SQLite for wasm32 was found. Run scripts/setup, or: on Debian and Ubuntu \
              `sudo apt-get install clang-19 llvm-19`, on macOS `brew install llvm@19` (Apple's own clang lacks the target). \
-             A clang elsewhere is named with CC_wasm32_unknown_unknown, its llvm-ar with AR_wasm32_unknown_unknown."
+             A clang elsewhere is named with CC_wasm32_unknown_unknown, its llvm-ar with AR_wasm32_unknown_unknown. \
+             Without ICSQL_PREBUILT=0 none is needed.",
         );
-        std::process::exit(1);
     };
     build.compiler(clang);
     if !named("AR") {
@@ -97,6 +120,24 @@ fn choose_wasm_compiler(build: &mut cc::Build) {
         let archiver = [format!("llvm-ar-{version}").into(), beside].into_iter().find(|tool| runs(tool));
         build.archiver(archiver.unwrap_or_else(|| "llvm-ar".into()));
     }
+}
+
+fn named(tool: &str) -> bool {
+    [format!("{tool}_wasm32_unknown_unknown"), format!("{tool}_wasm32-unknown-unknown")].iter().any(set)
+}
+
+fn compiler_is_named() -> bool {
+    named("CC")
+}
+
+/// The first of [`CLANGS`] that can be used, with its major version.
+fn find_wasm_clang() -> Option<(&'static str, String)> {
+    CLANGS.iter().find_map(|clang| Some((*clang, wasm_clang(clang)?)))
+}
+
+fn fail(problem: &str) -> ! {
+    eprintln!("{problem}");
+    std::process::exit(1)
 }
 
 /// The major version of this clang, if it exists and has the wasm32 target.

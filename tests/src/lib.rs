@@ -49,6 +49,12 @@ pub fn engine_wasm() -> Vec<u8> {
     read_built(&root().join("target/engine-bench.wasm"), "scripts/build --bench")
 }
 
+/// The Wasm of the canister that adopts the database of ic-sqlite-vfs.
+pub fn adopter_wasm() -> Vec<u8> {
+    let file = "tests/adoption/target/wasm32-unknown-unknown/release/adopter_canister.wasm";
+    read_built(&root().join(file), "scripts/build-fixtures")
+}
+
 fn read_built(path: &Path, command: &str) -> Vec<u8> {
     std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}: run `{command}` first", path.display()))
 }

@@ -36,7 +36,10 @@ const WRITES: &[(&str, &str)] = &[
     ("VACUUM", "VACUUM"),
     ("full-text search", "INSERT INTO note VALUES ('a new note', 'about the lake')"),
     ("a cascade of triggers", "DELETE FROM parent WHERE id <= 3"),
-    ("a savepoint undone inside", "INSERT INTO kv VALUES ('kept', 'k') --undone-- DELETE FROM kv; CREATE TABLE gone(x)"),
+    (
+        "a savepoint undone inside",
+        "INSERT INTO kv VALUES ('kept', 'k') --undone-- DELETE FROM kv; CREATE TABLE gone(x)",
+    ),
 ];
 
 struct Canister {

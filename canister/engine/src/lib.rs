@@ -67,8 +67,8 @@ mod text;
 mod vfs;
 
 pub use db::{
-    Budget, Cause, Database, Error, Exceeded, Limited, Meta, Metrics, Migration, MigrationError, OpenOptions, Reader,
-    Row, Sql, SqlText, Writer, sha256,
+    Adoption, AdoptionError, AdoptionProgress, Budget, Cause, Database, Error, Exceeded, Limited, Meta, Metrics,
+    Migration, MigrationError, OpenOptions, Reader, Row, Sql, SqlText, Writer, sha256,
 };
 #[cfg(target_arch = "wasm32")]
 pub use env::IcEnv;

@@ -1,5 +1,6 @@
 //! The database: what a canister works with.
 
+mod adopt;
 mod budget;
 mod database;
 mod error;
@@ -12,6 +13,7 @@ mod statements;
 mod transaction;
 
 pub use crate::vfs::Cause;
+pub use adopt::{Adoption, AdoptionError, AdoptionProgress};
 pub use budget::{Budget, Exceeded, Limited, Metrics};
 pub use database::{Database, Meta, OpenOptions};
 pub use error::{Error, MigrationError};

@@ -11,6 +11,7 @@ pub(crate) mod fuzz;
 pub mod heap;
 #[cfg(target_arch = "wasm32")]
 pub mod ic0;
+pub mod ic_sqlite_vfs;
 pub mod manager;
 pub mod page_hashes;
 pub mod superblock;
@@ -111,6 +112,8 @@ pub enum MemoryError {
         /// Wasm pages of a bucket.
         bucket_pages: u16,
     },
+    /// The memory is one that can only be read.
+    ReadOnly,
     /// A failure that a test asked a `FaultMemory` for.
     Injected {
         /// What failed.
@@ -148,6 +151,7 @@ impl fmt::Display for MemoryError {
                  buckets are never given back, so the data must move to a canister of its own",
                 manager::BUCKETS_MAX
             ),
+            Self::ReadOnly => f.write_str("the memory can only be read"),
             Self::Injected { operation, nth } => write!(f, "{operation:?} number {nth} was asked to fail"),
         }
     }

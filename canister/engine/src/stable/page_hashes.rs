@@ -395,6 +395,11 @@ impl Rebuild {
         Self::default()
     }
 
+    /// Pages that are hashed.
+    pub const fn pages_done(&self) -> u32 {
+        self.done_pages
+    }
+
     /// Hashes the next pages, `bytes_max` bytes of them but at least one page, and stores their hashes. `image` is the
     /// database's memory; of `superblock` only base, page size and image size count. Answers the image's digest when
     /// all pages are done.

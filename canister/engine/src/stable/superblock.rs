@@ -160,6 +160,10 @@ impl fmt::Display for SuperblockError {
             Self::TooShort { found } => {
                 write!(f, "the superblock is cut off: {found} bytes of {SUPERBLOCK_BYTES}")
             }
+            Self::ForeignMagic { found: super::ic_sqlite_vfs::MAGIC } => f.write_str(
+                "the database's virtual memory holds a database of ic-sqlite-vfs; it was left as it is; adopt it with \
+                 Adoption::at_once, or install the Wasm that wrote it",
+            ),
             Self::ForeignMagic { found } => write!(
                 f,
                 "the database's virtual memory holds something else (it begins with {found:02x?}); it was left as it is; \

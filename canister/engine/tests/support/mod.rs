@@ -7,6 +7,7 @@ pub mod stock;
 use icsql_engine::stable::manager::MemoryManager;
 use icsql_engine::stable::{DATABASE_MEMORY_ID, Memory, PAGE_HASH_MEMORY_ID};
 use icsql_engine::{Database, Error, OpenOptions, Reader, Value};
+use std::io::Read;
 use std::ops::ControlFlow;
 
 /// Opens the database in a raw memory, as a canister does.
@@ -17,6 +18,15 @@ pub fn open_with(raw: &(impl Memory + Clone + 'static), options: OpenOptions) ->
 
 pub fn open(raw: &(impl Memory + Clone + 'static)) -> Database {
     open_with(raw, OpenOptions::default()).expect("the database opens")
+}
+
+/// A stable memory of `tests/fixtures`, by its file's name without the ending.
+pub fn fixture(name: &str) -> Vec<u8> {
+    let path = format!("{}/tests/fixtures/{name}.stable.gz", env!("CARGO_MANIFEST_DIR"));
+    let mut bytes = Vec::new();
+    let packed = std::fs::read(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    flate2::read::GzDecoder::new(packed.as_slice()).read_to_end(&mut bytes).expect("the fixture is whole");
+    bytes
 }
 
 /// All rows of a query.
