@@ -4,6 +4,8 @@
 //! reopening as an upgrade does, and page caches from a few pages to more than the image.
 //!
 //! Histories 1, 2, 3 … are played for `ICSQL_MODEL_SECONDS`, without it for 20; `ICSQL_SEED=n` plays history n alone.
+#[path = "differential/steps.rs"]
+mod steps;
 mod support;
 
 use icsql_engine::stable::digest::{Digest, page_hash};
@@ -18,6 +20,7 @@ use std::num::NonZeroU16;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::{Duration, Instant};
+use steps::{Effect, Step, key, step};
 use support::rng::{Rng, seed_asked_for};
 use support::stock::{self, Outcome, engine_code};
 use support::{assert_whole, open_with};
@@ -52,173 +55,42 @@ static CHECKS: [Sql; 7] = [
     Sql::new("SELECT rowid, body FROM note WHERE note MATCH 'lake OR riv*' ORDER BY rowid"),
 ];
 
-/// What a statement does to the key-value table, for the map.
-#[derive(Debug, Clone)]
-enum Effect {
-    Nothing,
-    Put(String, Value),
-    Insert(String, Value),
-    Delete(String),
-    DeleteRange(String, String),
-}
-
-#[derive(Debug, Clone)]
-struct Step {
-    sql: String,
-    params: Vec<Value>,
-    effect: Effect,
-}
-
-impl Step {
-    fn new(sql: impl Into<String>, params: impl Into<Vec<Value>>) -> Self {
-        Self { sql: sql.into(), params: params.into(), effect: Effect::Nothing }
-    }
-
-    fn with(self, effect: Effect) -> Self {
-        Self { effect, ..self }
-    }
-
-    /// The changed rows, if the count is its own: a change of the schema leaves that of the statement before.
-    fn count(&self, changes: u64) -> u64 {
-        let counts = ["INSERT", "UPDATE", "DELETE"].iter().any(|verb| self.sql.starts_with(verb));
-        if counts { changes } else { 0 }
-    }
-}
-
-fn key(rng: &mut Rng) -> String {
-    format!("k{:03}", rng.below(300))
-}
-
-fn value(rng: &mut Rng) -> Value {
-    match rng.below(8) {
-        0 => Value::Null,
-        1 => Value::Integer(rng.next() as i64 >> rng.below(64)),
-        2 => Value::Real(rng.below(100_000) as f64 / 8.0 - 5_000.0),
-        3 | 4 => Value::Text("zürich→".chars().cycle().take(rng.below(200)).collect()),
-        5 => Value::Blob(vec![rng.next() as u8; rng.below(12_000)]),
-        _ => Value::Blob(vec![rng.next() as u8; rng.below(600)]),
-    }
-}
-
-fn words(rng: &mut Rng) -> Value {
-    const WORDS: [&str; 8] = ["lake", "river", "rivulet", "town", "old", "bridge", "snow", "freezing"];
-    let words: Vec<&str> = (0..1 + rng.below(40)).map(|_| *rng.pick(&WORDS)).collect();
-    Value::Text(words.join(" "))
-}
-
-fn step(rng: &mut Rng) -> Step {
-    match rng.below(20) {
-        0..6 => key_value_step(rng),
-        6..13 => item_step(rng),
-        13 | 14 => part_step(rng),
-        15 | 16 => note_step(rng),
-        _ => schema_step(rng),
-    }
-}
-
-fn key_value_step(rng: &mut Rng) -> Step {
-    let (key, value) = (key(rng), value(rng));
-    let both = [Value::Text(key.clone()), value.clone()];
-    match rng.below(6) {
-        0 | 1 => Step::new("INSERT OR REPLACE INTO kv VALUES (?1, ?2)", both).with(Effect::Put(key, value)),
-        2 => {
-            let upsert = "INSERT INTO kv VALUES (?1, ?2) ON CONFLICT(key) DO UPDATE SET value = excluded.value";
-            Step::new(upsert, both).with(Effect::Put(key, value))
-        }
-        3 => Step::new("INSERT INTO kv VALUES (?1, ?2)", both).with(Effect::Insert(key, value)),
-        4 => Step::new("DELETE FROM kv WHERE key = ?1", [both[0].clone()]).with(Effect::Delete(key)),
-        _ => {
-            let start = key[..2 + rng.below(3)].to_owned();
-            let end = format!("{start}~");
-            let params = [&start, &end].map(|bound| Value::Text(bound.clone()));
-            Step::new("DELETE FROM kv WHERE key >= ?1 AND key < ?2", params).with(Effect::DeleteRange(start, end))
-        }
-    }
-}
-
-fn item_step(rng: &mut Rng) -> Step {
-    let name = Value::Text(key(rng));
-    let number = Value::Integer(rng.below(400) as i64);
-    let group = Value::Integer(rng.below(7) as i64);
-    let size = Value::Real(rng.below(1_000) as f64 / 8.0);
-    let body = Value::Blob(vec![rng.next() as u8; rng.below(3_000)]);
-    match rng.below(12) {
-        0 | 1 => Step::new("INSERT OR IGNORE INTO item VALUES (?1, ?2, ?3, ?4, ?5)", [number, group, name, size, body]),
-        2 => Step::new("INSERT INTO item(grp, name, size) VALUES (?1, ?2, ?3)", [group, name, size]),
-        3 => Step::new("UPDATE item SET size = size + 1, grp = ?2 WHERE grp = ?1", [group.clone(), group]),
-        // Fails at the first name that is taken, after others were changed.
-        4 => Step::new("UPDATE item SET name = 'k' || substr('00' || id, -3) WHERE id > ?1", [number]),
-        5 => Step::new("DELETE FROM item WHERE id % 17 = ?1", [group]),
-        6 => Step::new("INSERT INTO item(grp, name) SELECT grp, name || 'x' FROM item WHERE grp = ?1", [group]),
-        7 => Step::new("UPDATE OR REPLACE item SET name = ?2 WHERE id = ?1", [number, name]),
-        // Keeps what it had done before it failed.
-        8 => Step::new(
-            "INSERT OR FAIL INTO item(grp, name) SELECT grp, substr(name, 1, 4) || id FROM item WHERE grp = ?1 ORDER BY id",
-            [group],
-        ),
-        // Gives up the whole transaction.
-        9 if rng.one_in(3) => {
-            Step::new("INSERT OR ROLLBACK INTO item VALUES (?1, ?2, ?3, ?4, NULL)", [number, group, name, size])
-        }
-        10 => Step::new("INSERT INTO item(grp, name) VALUES (?1, ?2) RETURNING id, grp, upper(name)", [group, name]),
-        _ => Step::new("INSERT INTO item VALUES (?1, ?2, ?3, ?4, ?5)", [number, group, name, size, body]),
-    }
-}
-
-fn part_step(rng: &mut Rng) -> Step {
-    let (one, two) = (Value::Integer(rng.below(400) as i64), Value::Integer(rng.below(400) as i64));
-    match rng.below(4) {
-        // Half of the references lead to a row. A later one is checked by COMMIT.
-        0 => Step::new("INSERT INTO part(item, later) VALUES (?1, ?2)", [one, two]),
-        1 => {
-            Step::new("INSERT INTO part(item, later) SELECT id, id FROM item WHERE id > ?1 ORDER BY id LIMIT 5", [one])
-        }
-        2 => Step::new("UPDATE part SET later = ?1 WHERE id % 4 = ?2 % 4", [one, two]),
-        _ => Step::new("DELETE FROM part WHERE id % 5 = ?1 % 5", [one]),
-    }
-}
-
-fn note_step(rng: &mut Rng) -> Step {
-    let number = Value::Integer(rng.below(60) as i64);
-    match rng.below(8) {
-        0..3 => Step::new("INSERT INTO note(rowid, body) VALUES (?1, ?2)", [number, words(rng)]),
-        3 | 4 => Step::new("INSERT OR REPLACE INTO note(rowid, body) VALUES (?1, ?2)", [number, words(rng)]),
-        5 => Step::new("UPDATE note SET body = ?2 WHERE rowid = ?1", [number, words(rng)]),
-        6 => Step::new("DELETE FROM note WHERE rowid = ?1", [number]),
-        _ => Step::new(format!("INSERT INTO note(note) VALUES ('{}')", rng.pick(&["optimize", "integrity-check"])), []),
-    }
-}
-
-fn schema_step(rng: &mut Rng) -> Step {
-    let n = rng.below(3);
-    let number = Value::Integer(rng.next() as i64 >> 40);
-    let sql = match rng.below(14) {
-        0 => format!("CREATE TABLE extra{n}(a INTEGER, b TEXT DEFAULT 'b')"),
-        1 => format!("CREATE TABLE IF NOT EXISTS extra{n}(a INTEGER PRIMARY KEY, b, c AS (a + 1) STORED) STRICT"),
-        2 => format!("DROP TABLE extra{n}"),
-        3 => format!("ALTER TABLE extra{n} ADD COLUMN d DEFAULT 7"),
-        4 => format!("ALTER TABLE extra{n} RENAME COLUMN b TO bb"),
-        5 => format!("CREATE INDEX item_extra{n} ON item(size, name)"),
-        6 => format!("CREATE INDEX item_extra{n} ON item(length(body)) WHERE grp < 3"),
-        // Fails where there are duplicates, after the index was begun.
-        7 => format!("CREATE UNIQUE INDEX item_extra{n} ON item(grp, size)"),
-        8 | 9 => format!("DROP INDEX item_extra{n}"),
-        10 => "REINDEX".to_owned(),
-        11 => "CREATE VIEW IF NOT EXISTS large AS SELECT * FROM item WHERE length(body) > 100".to_owned(),
-        _ => return Step::new(format!("INSERT INTO extra{n}(a) VALUES (?1)"), [number]),
-    };
-    Step::new(sql, [])
-}
-
-/// How a transaction of several statements ends.
+/// How a transaction or a savepoint ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ending {
-    /// Commits whatever came of its statements.
-    Commit,
-    /// Is given up after the last.
+    /// It is kept, whatever came of its statements.
+    Keep,
+    /// It is given up after the last.
     GiveUp,
-    /// Is given up at the first statement that fails.
+    /// It is given up at the first statement that fails.
     FirstError,
+}
+
+const ENDINGS: [Ending; 4] = [Ending::Keep, Ending::Keep, Ending::GiveUp, Ending::FirstError];
+
+/// A part of a transaction.
+#[derive(Debug)]
+enum Act {
+    Step(Step),
+    Savepoint(Vec<Act>, Ending),
+}
+
+fn acts(rng: &mut Rng, depth: usize) -> Vec<Act> {
+    let act = |rng: &mut Rng| {
+        if depth < 3 && rng.one_in(6) {
+            Act::Savepoint(acts(rng, depth + 1), *rng.pick(&ENDINGS))
+        } else {
+            Act::Step(step(rng))
+        }
+    };
+    (0..1 + rng.below(6)).map(|_| act(rng)).collect()
+}
+
+/// What came of a step, and the rows that were looked at after it.
+#[derive(Debug, PartialEq)]
+struct Seen {
+    outcome: Outcome<u64>,
+    rows: Vec<Vec<Value>>,
 }
 
 /// The error of a closure: the engine's, or that it gave up.
@@ -310,28 +182,52 @@ impl World {
         assert_eq!(found, expected, "{step:?}");
     }
 
-    /// Several statements in one transaction, with a look at some rows after each.
-    fn transact(&mut self, steps: &[Step], ending: Ending) {
-        let map_before = self.map.clone();
-        self.stock.execute_batch("BEGIN").expect("it runs");
-        let (mut expected, mut rows) = (Vec::new(), Vec::new());
-        for (number, step) in steps.iter().enumerate() {
-            let outcome = self.expect(step);
-            let failed = outcome.is_err();
-            expected.push(outcome);
-            rows.push(stock::rows(&self.stock, look(number).text(), &[]).expect("it answers"));
-            if self.stock.is_autocommit() || (failed && ending == Ending::FirstError) {
-                break;
+    /// Plays the parts of a transaction or savepoint on stock SQLite and the map. Answers whether it is to be kept.
+    fn expect_acts(&mut self, acts: &[Act], ending: Ending, expected: &mut Vec<Seen>) -> bool {
+        for act in acts {
+            match act {
+                Act::Step(step) => {
+                    let outcome = self.expect(step);
+                    let failed = outcome.is_err();
+                    // In a transaction that was given up the engine answers nothing any more.
+                    let rows = match self.stock.is_autocommit() {
+                        false => stock::rows(&self.stock, look(expected.len()).text(), &[]).expect("it answers"),
+                        true => Vec::new(),
+                    };
+                    expected.push(Seen { outcome, rows });
+                    if failed && ending == Ending::FirstError {
+                        return false;
+                    }
+                }
+                Act::Savepoint(acts, ending) => {
+                    let map_before = self.map.clone();
+                    self.stock.execute_batch("SAVEPOINT here").expect("it runs");
+                    let keep = self.expect_acts(acts, *ending, expected);
+                    if self.stock.is_autocommit() {
+                        return false;
+                    }
+                    if !keep {
+                        self.stock.execute_batch("ROLLBACK TO here").expect("it runs");
+                        self.map = map_before;
+                    }
+                    self.stock.execute_batch("RELEASE here").expect("it runs");
+                }
+            }
+            if self.stock.is_autocommit() {
+                return false;
             }
         }
-        let failed = expected.iter().any(Result::is_err);
-        let rolled_back = self.stock.is_autocommit();
-        let committed = match ending {
-            _ if rolled_back => Err(None),
-            Ending::GiveUp => Err(None),
-            Ending::FirstError if failed => Err(None),
-            _ => stock::execute(&self.stock, "COMMIT", &[]).map_err(Some),
-        };
+        ending != Ending::GiveUp
+    }
+
+    /// A transaction of several statements and savepoints, with a look at some rows after each statement.
+    fn transact(&mut self, acts: &[Act], ending: Ending) {
+        let map_before = self.map.clone();
+        self.stock.execute_batch("BEGIN").expect("it runs");
+        let mut expected = Vec::new();
+        let keep = self.expect_acts(acts, ending, &mut expected);
+        let undone = self.stock.is_autocommit();
+        let committed = if keep { stock::execute(&self.stock, "COMMIT", &[]).map_err(Some) } else { Err(None) };
         if committed.is_err() {
             self.map = map_before;
             if !self.stock.is_autocommit() {
@@ -339,34 +235,15 @@ impl World {
             }
         }
 
-        let mut found = Vec::new();
-        let outcome = self.database().write(|tx| {
-            for (number, step) in steps.iter().enumerate() {
-                match run(tx, step) {
-                    Ok(changes) => found.push(Ok(step.count(changes))),
-                    // SQLite has given up the transaction: the engine answers every further statement with an error.
-                    Err(Error::RolledBack) => assert!(rolled_back && number >= expected.len(), "{step:?}"),
-                    Err(error) => {
-                        found.push(Err(engine_code(&error)));
-                        if ending == Ending::FirstError {
-                            return Err(Stop::Engine(error));
-                        }
-                    }
-                }
-                match query(tx, look(number).into(), &[]) {
-                    Ok(seen) => assert!(seen == rows[number], "{} after {step:?}: {seen:?}", look(number).text()),
-                    Err(error) => assert!(error == Error::RolledBack && rolled_back, "{error:?} after {step:?}"),
-                }
-            }
-            if ending == Ending::GiveUp { Err(Stop::GaveUp) } else { Ok(()) }
-        });
-        assert_eq!(found, expected, "{steps:?}");
+        let mut seen = Vec::new();
+        let outcome = self.database().write(|tx| run_acts(tx, acts, ending, &mut seen));
+        assert!(seen == expected, "{acts:?}:\n{seen:?}\n{expected:?}");
         match (&outcome, committed) {
             (Ok(()), Ok(_)) | (Err(Stop::GaveUp), Err(None)) => {}
-            (Err(Stop::Engine(Error::RolledBack)), Err(None)) if rolled_back => {}
+            (Err(Stop::Engine(Error::TransactionUndone)), Err(None)) if undone => {}
             (Err(Stop::Engine(_)), Err(None)) if ending == Ending::FirstError => {}
-            (Err(Stop::Engine(error)), Err(Some(code))) => assert_eq!(engine_code(error), code, "{steps:?}"),
-            (outcome, committed) => panic!("{outcome:?} where stock SQLite had {committed:?}: {steps:?}"),
+            (Err(Stop::Engine(error)), Err(Some(code))) => assert_eq!(engine_code(error), code, "{acts:?}"),
+            (outcome, committed) => panic!("{outcome:?} where stock SQLite had {committed:?}: {acts:?}"),
         }
     }
 
@@ -441,10 +318,14 @@ impl World {
 
     fn turn(&mut self, turn: usize, rng: &mut Rng) {
         match rng.below(10) {
+            0 if rng.one_in(3) => {
+                self.stock.execute_batch("VACUUM").expect("it runs");
+                self.database().vacuum().expect("it runs");
+            }
             0 => self.reopen(rng),
             1..4 => {
-                let steps: Vec<Step> = (0..1 + rng.below(6)).map(|_| step(rng)).collect();
-                self.transact(&steps, *rng.pick(&[Ending::Commit, Ending::Commit, Ending::GiveUp, Ending::FirstError]));
+                let acts = acts(rng, 1);
+                self.transact(&acts, *rng.pick(&ENDINGS));
             }
             _ => self.execute(&step(rng)),
         }
@@ -463,8 +344,37 @@ fn look(number: usize) -> &'static Sql {
     &CHECKS[number % CHECKS.len()]
 }
 
-fn run(tx: &Writer<'_>, step: &Step) -> Result<u64, Error> {
-    tx.execute(&step.sql, step.params.as_slice())
+/// Plays the parts of a transaction or savepoint on the engine.
+fn run_acts(tx: &Writer<'_>, acts: &[Act], ending: Ending, seen: &mut Vec<Seen>) -> Result<(), Stop> {
+    for act in acts {
+        let failed = match act {
+            Act::Step(step) => {
+                let outcome = tx.execute(&step.sql, step.params.as_slice()).map(|changes| step.count(changes));
+                // SQLite has given up the transaction: every further statement is answered with an error.
+                if outcome == Err(Error::TransactionUndone) {
+                    continue;
+                }
+                let rows = query(tx, look(seen.len()).into(), &[]);
+                let rows = if rows == Err(Error::TransactionUndone) { Vec::new() } else { rows? };
+                seen.push(Seen { outcome: outcome.as_ref().copied().map_err(engine_code), rows });
+                outcome.err()
+            }
+            Act::Savepoint(acts, ending) => {
+                match tx.savepoint(|tx| run_acts(tx, acts, *ending, seen)) {
+                    Ok(()) => assert!(*ending != Ending::GiveUp),
+                    Err(Stop::GaveUp) => assert!(*ending == Ending::GiveUp),
+                    Err(Stop::Engine(error)) => {
+                        assert!(*ending == Ending::FirstError || error == Error::TransactionUndone)
+                    }
+                }
+                None
+            }
+        };
+        if let Some(error) = failed.filter(|_| ending == Ending::FirstError) {
+            return Err(Stop::Engine(error));
+        }
+    }
+    if ending == Ending::GiveUp { Err(Stop::GaveUp) } else { Ok(()) }
 }
 
 fn query(reader: &Reader<'_>, sql: SqlText<'_>, params: &[Value]) -> Result<Vec<Vec<Value>>, Error> {

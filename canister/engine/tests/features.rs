@@ -1,5 +1,5 @@
 //! What people use SQLite for, each thing once and with every page size: it answers as stock SQLite does, at once, after
-//! reopening, and after ANALYZE and REINDEX.
+//! reopening, and after ANALYZE, REINDEX and VACUUM.
 mod support;
 
 use icsql_engine::stable::heap::HeapMemory;
@@ -281,7 +281,17 @@ fn each_feature_works_as_in_stock_sqlite_with_every_page_size() {
         drop(database);
         let mut database = open_with(&raw, options()).unwrap();
         assert_same_answers(&database, &stock, &format!("pages of {page_bytes}, after maintenance"));
+
+        let free = "PRAGMA freelist_count";
+        assert_ne!(answer(&database, free), Ok(vec![vec![Value::Integer(0)]]), "there is nothing to vacuum");
+        database.vacuum().unwrap();
+        stock.execute_batch("VACUUM").unwrap();
+        assert_eq!(answer(&database, free), Ok(vec![vec![Value::Integer(0)]]));
+        assert_same_answers(&database, &stock, &format!("pages of {page_bytes}, after VACUUM"));
         assert_whole(&mut database);
+        drop(database);
+        let database = open_with(&raw, options()).unwrap();
+        assert_same_answers(&database, &stock, &format!("pages of {page_bytes}, after VACUUM and reopened"));
     }
 }
 

@@ -85,7 +85,7 @@ fn filled(rows: usize) -> HeapMemory {
 
 fn assert_says_that_the_heap_is_full(error: &Error, context: &str) {
     assert!(error.is_full(), "{context}: {error:?}");
-    assert!(error.to_string().contains("out of memory"), "{context}: {error}");
+    assert!(error.to_string().contains("the heap is full"), "{context}: {error}");
 }
 
 fn state(database: &mut Database) -> (u64, u64, Vec<Vec<Value>>) {

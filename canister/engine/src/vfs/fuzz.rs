@@ -105,7 +105,13 @@ pub fn play(bytes: &[u8]) {
 /// Calls of one message, up to its commit. Answers whether the commit changed anything.
 fn play_message(world: &mut World, input: &mut Input<'_>, pages: &mut Vec<Page>, told_to_trap: &mut bool) -> bool {
     let World { raw, file, .. } = world;
+    // After a write that was refused SQLite rolls back, and what it writes and truncates until then is passed over.
+    let mut rolling_back = false;
     while !input.is_empty() {
+        if rolling_back && input.byte() < 64 {
+            file.rolled_back();
+            rolling_back = false;
+        }
         let was_writing = file.is_cut_off();
         // A refusal of a commit that has begun would be a trap.
         let refused = |file: &mut DatabaseFile| {
@@ -113,6 +119,11 @@ fn play_message(world: &mut World, input: &mut Input<'_>, pages: &mut Vec<Page>,
             assert!(file.take_cause().is_some(), "a refusal without a cause");
         };
         match input.byte() % 16 {
+            0..6 if rolling_back => {
+                assert!(file.write((input.below(PAGES) * PAGE_BYTES) as u64, &[1; PAGE_BYTES]).is_ok());
+            }
+            7 if rolling_back => assert!(file.truncate((input.below(PAGES) * PAGE_BYTES) as u64).is_ok()),
+            6 | 8 if rolling_back => {}
             0..6 => {
                 let (index, page) = (input.below(PAGES), [input.byte(); PAGE_BYTES]);
                 match file.write((index * PAGE_BYTES) as u64, &page) {
@@ -120,7 +131,10 @@ fn play_message(world: &mut World, input: &mut Input<'_>, pages: &mut Vec<Page>,
                         pages.resize(pages.len().max(index + 1), [0; PAGE_BYTES]);
                         pages[index] = page;
                     }
-                    Err(_) => refused(file),
+                    Err(_) => {
+                        refused(file);
+                        rolling_back = true;
+                    }
                 }
             }
             6 => {
@@ -128,6 +142,7 @@ fn play_message(world: &mut World, input: &mut Input<'_>, pages: &mut Vec<Page>,
                 let (offset, len) = (input.u64(), input.below(3 * PAGE_BYTES));
                 if file.write(offset, &vec![1; len]).is_err() {
                     refused(file);
+                    rolling_back = true;
                 } else {
                     assert!(len == PAGE_BYTES && offset.is_multiple_of(PAGE_BYTES as u64), "{len} bytes at {offset}");
                     let index = offset as usize / PAGE_BYTES;
@@ -144,7 +159,8 @@ fn play_message(world: &mut World, input: &mut Input<'_>, pages: &mut Vec<Page>,
             }
             9 => file.hint(if input.byte() < 8 { input.u64() } else { (input.below(PAGES) * PAGE_BYTES) as u64 }),
             10 => {
-                if !file.reserve(if input.byte() < 8 { input.u32() } else { input.below(PAGES) as u32 }) {
+                let pages = if input.byte() < 8 { input.u32() } else { input.below(PAGES) as u32 };
+                if !file.reserve(pages, input.below(PAGES) as u32) {
                     assert!(file.take_cause().is_some(), "a refusal without a cause");
                 }
             }
@@ -181,6 +197,9 @@ fn play_message(world: &mut World, input: &mut Input<'_>, pages: &mut Vec<Page>,
             }
             _ => break,
         }
+    }
+    if rolling_back {
+        file.rolled_back();
     }
     let changed = file.is_cut_off();
     if input.is_empty() && changed {
