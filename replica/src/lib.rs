@@ -10,7 +10,8 @@
 //! - `init`, the start function, `pre_upgrade`, `post_upgrade`, updates, queries, replicated and composite queries,
 //!   `inspect_message`, the global timer, heartbeats (on [`Replica::tick`]); calls between canisters with replies,
 //!   rejects, cleanup callbacks and cycles; the management canister; traps with full rollback.
-//! - The 32-bit system API. Certificates are not made: `data_certificate_present` answers 0.
+//! - The 32-bit system API. Certified data is certified in queries that come through the IC's HTTP interface;
+//!   elsewhere `data_certificate_present` answers 0.
 //! - Cycles as an account: base fees, instructions and call fees are charged, rent is not.
 //!
 //! # As a server
@@ -22,6 +23,12 @@
 //!   each message since the last call began;
 //! - `POST /instances/{i}/icsql/fault` takes a [`Fault`] as JSON, e.g. `{"fail_stable_write": 2}`, for the next message.
 //!
+//! With [`ServerConfig::ic`] (`icsql-replica --ic`) the server also speaks the IC's HTTP interface, for agents, icp-cli
+//! and browsers: `/api/v2/status` and, under `/api/{v2,v3,v4}/{canister,subnet}/<id>/`, `call` (v2 answers 202, v3 and
+//! v4 wait for the answer), `query` and `read_state`. Senders' signatures (Ed25519, secp256k1, P-256, canister
+//! signatures, delegations) are checked; certificates and answers to queries are signed. WebAuthn keys, `sender_info`,
+//! subnet metrics and API boundary nodes are not there.
+//!
 //! # What is different from the IC
 //! - One subnet, one node; messages run one after another in the order in which they were sent.
 //! - A rollback of a message that grew the heap makes the instance anew and copies the heap; others only restore
@@ -29,6 +36,7 @@
 #![warn(missing_docs)]
 
 mod cycles;
+mod http;
 mod profile;
 mod replica;
 mod runtime;
@@ -39,7 +47,7 @@ mod wasm;
 pub use candid::Principal;
 pub use profile::{CallCost, Frame, FunctionCost, Profile};
 pub use replica::{CanisterSettings, IngressId, Replica};
-pub use server::{ServerConfig, serve};
+pub use server::{IcConfig, ServerConfig, serve};
 pub use types::{
     Config, Cost, ErrorCode, Fault, INGRESS_BYTES_MAX, INSPECT_INSTRUCTIONS_MAX, INSTALL_INSTRUCTIONS_MAX, InstallMode,
     LogLine, MessageCost, Outcome, QUERY_INSTRUCTIONS_MAX, QUERY_REPLY_BYTES_MAX, REPLY_BYTES_MAX, Reject,

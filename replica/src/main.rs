@@ -1,7 +1,7 @@
-//! The replica as a server: speaks the PocketIC protocol on this machine's loopback address.
+//! The replica as a server: speaks the PocketIC protocol, and the IC's HTTP interface, on this machine's loopback address.
 
 use clap::Parser;
-use icsql_replica::{Config, ServerConfig, serve};
+use icsql_replica::{Config, IcConfig, ServerConfig, serve};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -11,6 +11,8 @@ use std::time::Duration;
 const VERSION: &str = "pocket-ic-server 16.1.0";
 /// Threads that answer sockets; the work itself runs on others.
 const SOCKET_THREADS: usize = 2;
+/// Seconds without a request after which a server for tests ends.
+const DEFAULT_TTL: u64 = 60;
 
 /// A development replica that runs canisters on this machine: no consensus, not for production.
 #[derive(Parser)]
@@ -25,9 +27,12 @@ struct Args {
     /// File that gets the port and a newline. If it exists already, another server runs, and this one ends.
     #[arg(long)]
     port_file: Option<PathBuf>,
-    /// Seconds without a request after which the server ends; 0 for never.
-    #[arg(long, default_value_t = 60)]
-    ttl: u64,
+    /// Serve the IC's HTTP interface too, for agents and icp-cli, until the server is stopped.
+    #[arg(long)]
+    ic: bool,
+    /// Seconds without a request after which the server ends; 0 for never. 60 unless --ic is given.
+    #[arg(long)]
+    ttl: Option<u64>,
     /// Seconds after which the server ends in any case.
     #[arg(long)]
     hard_ttl: Option<u64>,
@@ -64,10 +69,12 @@ fn run(args: &Args) -> std::io::Result<()> {
         },
         None => None,
     };
+    let ttl = args.ttl.unwrap_or(if args.ic { 0 } else { DEFAULT_TTL });
     let config = ServerConfig {
         replica: Config { module_cache: args.module_cache.clone(), ..Config::default() },
-        ttl: (args.ttl > 0).then(|| Duration::from_secs(args.ttl)),
+        ttl: (ttl > 0).then(|| Duration::from_secs(ttl)),
         hard_ttl: args.hard_ttl.map(Duration::from_secs),
+        ic: args.ic.then(IcConfig::default),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(SOCKET_THREADS).enable_all().build()?;
     let served = runtime.block_on(async {

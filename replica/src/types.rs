@@ -38,7 +38,7 @@ pub struct Config {
     pub module_cache: Option<PathBuf>,
     /// Compile modules so that [`Replica::set_profiling`](crate::Replica::set_profiling) works. They run slower.
     pub profile: bool,
-    /// The root key in DER form, for `ic0.root_key_copy`; empty when there is none.
+    /// The root key in DER form, for `ic0.root_key_copy`; the subnet's id follows from it. Empty when there is none.
     pub root_key: Vec<u8>,
 }
 
@@ -148,11 +148,16 @@ impl Reject {
     pub fn reject_code(&self) -> u32 {
         self.code as u32 / 100
     }
+
+    /// The error code as the IC writes it, e.g. `IC0503`.
+    pub fn error_code(&self) -> String {
+        format!("IC{:04}", self.code as u32)
+    }
 }
 
 impl std::fmt::Display for Reject {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "IC{:04}: {}", self.code as u32, self.message)
+        write!(f, "{}: {}", self.error_code(), self.message)
     }
 }
 

@@ -9,9 +9,11 @@ mod schedule;
 use crate::profile::Profile;
 use crate::runtime::{StableMemory, with_stack};
 use crate::types::{Config, Cost, ErrorCode, Fault, InstallMode, LogLine, MessageCost, Outcome, Reject, Status};
-use crate::wasm::ModuleCache;
+use crate::wasm::{Module, ModuleCache};
 use candid::Principal;
 use canister::{CallResult, Canister};
+pub(crate) use query::Certify;
+use query::Scope;
 use schedule::Job;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -57,6 +59,14 @@ impl IngressId {
     pub fn from_number(number: u64) -> Self {
         Self(number)
     }
+}
+
+/// What the state tree says of a canister.
+pub(crate) struct CertifiedCanister<'a> {
+    pub id: Principal,
+    pub controllers: &'a [Principal],
+    pub certified_data: &'a [u8],
+    pub module: Option<&'a Module>,
 }
 
 /// What all canisters see.
@@ -117,7 +127,10 @@ pub struct Replica {
 impl Replica {
     /// A replica without canisters.
     pub fn new(config: Config) -> Self {
-        let subnet = Principal::self_authenticating(b"icsql replica subnet");
+        let subnet = match config.root_key.as_slice() {
+            [] => Principal::self_authenticating(b"icsql replica subnet"),
+            root_key => Principal::self_authenticating(root_key),
+        };
         Self {
             modules: ModuleCache::new(config.module_cache.clone()).for_profiles(config.profile),
             shared: Shared {
@@ -142,6 +155,11 @@ impl Replica {
     /// Id of the one subnet.
     pub fn subnet(&self) -> Principal {
         self.shared.subnet
+    }
+
+    /// The root key in DER; empty when there is none.
+    pub fn root_key(&self) -> &[u8] {
+        &self.shared.root_key
     }
 
     /// First and last id that canisters of this replica get.
@@ -238,14 +256,34 @@ impl Replica {
         Some(Outcome { result, cost, messages: self.trace.clone() })
     }
 
+    /// Takes the answer of this call without what it cost.
+    pub(crate) fn take_result(&mut self, ingress: IngressId) -> Option<Result<Vec<u8>, Reject>> {
+        self.answers.remove(&ingress.0).map(|(result, _)| result)
+    }
+
     /// Calls a query method. Nothing that it does stays.
     pub fn query(&mut self, id: Principal, sender: Principal, method: &str, argument: &[u8]) -> Outcome {
         with_stack(|| {
             self.begin();
             let before = self.trace.len();
-            let result = self.query_call(id, sender, method, argument.to_vec(), &mut Vec::new());
+            let result = self.query_call(id, sender, method, argument.to_vec(), &mut Scope::new(None));
             let messages = self.trace[before..].to_vec();
             Outcome { result, cost: messages.first().map(|m| m.cost).unwrap_or_default(), messages }
+        })
+    }
+
+    /// The same with certificates for the canisters that read them.
+    pub(crate) fn certified_query(
+        &mut self,
+        id: Principal,
+        sender: Principal,
+        method: &str,
+        argument: Vec<u8>,
+        certify: Certify<'_>,
+    ) -> Result<Vec<u8>, Reject> {
+        with_stack(|| {
+            self.begin();
+            self.query_call(id, sender, method, argument, &mut Scope::new(Some(certify)))
         })
     }
 
@@ -301,6 +339,16 @@ impl Replica {
     /// The messages that ran since the last call, install or tick began.
     pub fn messages(&self) -> &[MessageCost] {
         &self.trace
+    }
+
+    /// What the state tree says of every canister.
+    pub(crate) fn certified_canisters(&self) -> impl Iterator<Item = CertifiedCanister<'_>> {
+        self.canisters.values().map(|canister| CertifiedCanister {
+            id: canister.id,
+            controllers: &canister.controllers,
+            certified_data: &canister.certified_data,
+            module: canister.installed.as_ref().map(|installed| &*installed.module),
+        })
     }
 
     fn canister(&self, id: &Principal) -> Result<&Canister, Reject> {

@@ -3,10 +3,13 @@
 //! Every request is answered when its work is done, so clients never poll. Two endpoints are the replica's own:
 //! `GET /instances/{i}/icsql/cost` answers the costs of the messages since the last call began, and
 //! `POST /instances/{i}/icsql/fault` with a [`Fault`](crate::Fault) as JSON sets what the next message suffers.
+//!
+//! With [`ServerConfig::ic`] instance 0 is there from the start and is also served through the IC's HTTP interface.
 
 mod instance;
 mod protocol;
 
+use crate::http::{self, Keys, Node};
 use crate::replica::Replica;
 use crate::types::Config;
 use axum::Router;
@@ -15,7 +18,8 @@ use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
-use instance::{Answer, Instance};
+use instance::Answer;
+pub(crate) use instance::Instance;
 use protocol::{ApiError, CreateHttpGatewayResponse, CreateInstanceResponse, InitialTime, InstanceConfig};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
@@ -40,6 +44,23 @@ pub struct ServerConfig {
     pub ttl: Option<Duration>,
     /// The server ends after this long, whatever happens.
     pub hard_ttl: Option<Duration>,
+    /// The server also speaks the IC's HTTP interface, for an instance that is there from the start, whose clock
+    /// follows the machine's and whose rounds run by themselves.
+    pub ic: Option<IcConfig>,
+}
+
+/// How the IC's HTTP interface is served.
+#[derive(Clone, Debug)]
+pub struct IcConfig {
+    /// Decides the root key and the node's key. Who knows it can forge certificates.
+    pub key_seed: [u8; 32],
+}
+
+impl Default for IcConfig {
+    /// The same keys every time, which everybody knows: for development.
+    fn default() -> Self {
+        Self { key_seed: *b"icsql replica: keys for all to s" }
+    }
 }
 
 struct Server {
@@ -66,7 +87,7 @@ pub async fn serve(listener: tokio::net::TcpListener, config: ServerConfig) -> s
         last_request: AtomicU64::new(0),
         running: AtomicUsize::new(0),
     });
-    let app = Router::new()
+    let mut app = Router::new()
         .route("/status", get(|| async { StatusCode::OK }))
         .route("/instances", get(list).post(create))
         .route("/instances/", get(list).post(create))
@@ -77,8 +98,11 @@ pub async fn serve(listener: tokio::net::TcpListener, config: ServerConfig) -> s
         .route("/http_gateway", post(no_gateway))
         .route("/http_gateway/{id}/stop", post(|| async { axum::Json(()) }))
         .layer(DefaultBodyLimit::disable())
-        .layer(axum::middleware::from_fn_with_state(Arc::clone(&server), note_request))
         .with_state(Arc::clone(&server));
+    if let Some(ic) = server.config.ic.clone() {
+        app = app.merge(http::router(Arc::new(start_ic(&server, &ic)?)));
+    }
+    let app = app.layer(axum::middleware::from_fn_with_state(Arc::clone(&server), note_request));
     let (stopping, stopped) = tokio::sync::oneshot::channel::<()>();
     let serving = axum::serve(listener, app).with_graceful_shutdown(async move {
         server.until_idle().await;
@@ -89,6 +113,19 @@ pub async fn serve(listener: tokio::net::TcpListener, config: ServerConfig) -> s
         // Requests that are still being answered have had their time.
         () = async { let _ = stopped.await; tokio::time::sleep(GRACE).await } => Ok(()),
     }
+}
+
+/// Makes instance 0, and lets it run.
+fn start_ic(server: &Server, ic: &IcConfig) -> std::io::Result<Node> {
+    let keys = Keys::from_seed(&ic.key_seed);
+    let mut config = server.config.replica.clone();
+    config.time_nanos = now_nanos();
+    config.root_key = keys.root_der().to_vec();
+    let instance = Arc::new(Instance::new(Replica::new(config), "Application", true));
+    let mut instances = server.instances.lock().unwrap_or_else(PoisonError::into_inner);
+    instances.push(Some(Arc::clone(&instance)));
+    progress(Arc::clone(&instance));
+    Node::new(instance, keys).map_err(|failure| std::io::Error::other(failure.to_string()))
 }
 
 impl Server {
@@ -241,7 +278,8 @@ async fn write(State(server): State<Arc<Server>>, Path((id, path)): Path<(usize,
     response
 }
 
-fn now_nanos() -> u64 {
+/// The machine's clock, nanoseconds since 1970.
+pub(crate) fn now_nanos() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
 }
@@ -251,10 +289,9 @@ fn progress(instance: Arc<Instance>) {
     tokio::spawn(async move {
         while instance.auto_progress.load(Ordering::Relaxed) && !instance.deleted.load(Ordering::Relaxed) {
             let round = Arc::clone(&instance);
-            if tokio::task::spawn_blocking(move || round.progress(now_nanos())).await.is_err() {
-                return;
-            }
-            tokio::time::sleep(ROUND).await;
+            // A round that panics has lost its message; those behind it still run.
+            let _ = tokio::task::spawn_blocking(move || round.progress(now_nanos())).await;
+            let _ = tokio::time::timeout(ROUND, instance.wake.notified()).await;
         }
     });
 }

@@ -88,6 +88,8 @@ pub struct Metadata {
     /// Operators in the module's functions, as the IC counts them to price the compilation.
     pub(crate) operators: u64,
     pub(crate) mutable_globals: u32,
+    /// It imports the calls that read a data certificate.
+    pub(crate) reads_certificate: bool,
     /// For profiles: names of the functions by index, empty where none is known.
     #[serde(default)]
     pub(crate) functions: Vec<String>,
@@ -130,6 +132,16 @@ impl Metadata {
     /// The content of the metadata section `icp:public <name>` or `icp:private <name>`.
     pub fn section(&self, name: &str) -> Option<&[u8]> {
         self.sections.iter().find(|s| s.0 == name).map(|s| s.2.as_slice())
+    }
+
+    /// Names and contents of all metadata sections.
+    pub(crate) fn sections(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        self.sections.iter().map(|s| (s.0.as_str(), s.2.as_slice()))
+    }
+
+    /// Whether the metadata section of this name is for controllers only.
+    pub(crate) fn is_private(&self, name: &str) -> bool {
+        self.sections.iter().any(|s| s.0 == name && !s.1)
     }
 
     /// Whether the module has the system's entry point of this name, e.g. `canister_init`.
