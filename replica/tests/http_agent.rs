@@ -5,12 +5,10 @@ mod common;
 mod ic;
 
 use candid::Principal;
-use ic::{Server, basic, canister, in_seconds};
 use common::module;
+use ic::{Server, basic, canister, in_seconds};
 use ic_agent::agent::RejectCode;
-use ic_agent::identity::{
-    DelegatedIdentity, Delegation, Prime256v1Identity, Secp256k1Identity, SignedDelegation,
-};
+use ic_agent::identity::{DelegatedIdentity, Delegation, Prime256v1Identity, Secp256k1Identity, SignedDelegation};
 use ic_agent::{Agent, AgentError, Identity};
 use ic_certification::{AsHashTree, Certificate, LookupResult, RbTree};
 use sha2::{Digest, Sha256};
@@ -191,10 +189,7 @@ async fn the_state_tree() {
     // What is not there is proven not to be.
     assert!(matches!(metadata(&stranger, "none").await, Err(AgentError::LookupPathAbsent(_))));
     let nobody = Principal::from_slice(&[0, 0, 0, 0, 0, 0, 0, 9, 1, 1]);
-    assert!(matches!(
-        stranger.read_state_canister_module_hash(nobody).await,
-        Err(AgentError::LookupPathAbsent(_))
-    ));
+    assert!(matches!(stranger.read_state_canister_module_hash(nobody).await, Err(AgentError::LookupPathAbsent(_))));
     let subnet = stranger.fetch_subnet_by_canister(&id).await.expect("the subnet");
     assert_eq!(subnet.id(), Principal::self_authenticating(stranger.read_root_key()));
     assert!(subnet.contains_canister(&id) && subnet.iter_nodes().count() == 1);
@@ -228,7 +223,7 @@ async fn rejects() {
     assert_eq!(certified(agent.update(&id, "none").await), (error, "IC0536".into()));
     assert_eq!(certified(agent.update(&id, "fail").await), (error, "IC0503".into()));
     assert_eq!(certified(agent.update(&id, "silent").await), (error, "IC0506".into()));
-    assert_eq!(uncertified(agent.update(&id, "refused").await), (RejectCode::CanisterReject, "IC0406".into()));
+    assert_eq!(uncertified(agent.update(&id, "turned_away").await), (RejectCode::CanisterReject, "IC0406".into()));
     assert_eq!(uncertified(agent.update(&nobody, "count").await), (gone, "IC0301".into()));
     assert_eq!(uncertified(agent.query(&id, "none").call().await), (error, "IC0536".into()));
     assert_eq!(uncertified(agent.query(&id, "fail_query").call().await), (error, "IC0503".into()));

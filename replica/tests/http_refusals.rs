@@ -259,22 +259,36 @@ async fn paths_that_cannot_be_read() {
 async fn clients_that_hang_up_disturb_nobody() {
     let world = World::new().await;
     let headers = "content-type: application/cbor\r\n";
-    for nonce in 0..20 {
-        let mut content = world.call(anonymous(), "count");
+    let url = world.url("v3", "call");
+    let body = |method, nonce: u8| {
+        let mut content = world.call(anonymous(), method);
         if let EnvelopeContent::Call { nonce: place, .. } = &mut content {
             *place = Some(vec![nonce]);
         }
-        let body = unsigned(content).encode_bytes();
-        drop(world.server.send("POST", &world.url("v3", "call"), headers, &body));
-        // One that promises more than it sends.
-        drop(world.server.send("POST", &world.url("v3", "call"), "content-length: 1000\r\n", b"half"));
-    }
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while world.count().await < 20 {
-        assert!(Instant::now() < deadline, "only {} calls were executed", world.count().await);
-        tokio::time::sleep(Duration::from_millis(10)).await;
+        unsigned(content).encode_bytes()
+    };
+    // Those that are gone when their calls run: each takes a while, and nobody is told before the first has run.
+    let streams: Vec<_> =
+        (0..5).map(|nonce| world.server.send("POST", &url, headers, &body("count_slowly", nonce))).collect();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let reaches = async |expected: u64| {
+        while world.count().await < expected {
+            assert!(Instant::now() < deadline, "{} calls were executed, not {expected}", world.count().await);
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    reaches(1).await;
+    drop(streams);
+    reaches(5).await;
+    // Those that are gone before they have been listened to, or promise more than they send.
+    for nonce in 0..20 {
+        drop(world.server.send("POST", &url, headers, &body("count", 100 + nonce)));
+        drop(world.server.send("POST", &url, "content-type: application/cbor\r\nexpect: 100-continue\r\n", b"half"));
+        let mut partial = world.server.send("GET", "/api/v2/status", "transfer-encoding: chunked\r\n", b"");
+        let _ = std::io::Write::write_all(&mut partial, b"ffff\r\nhalf");
     }
     assert_eq!(world.agent.update(&world.id, "caller").await.unwrap(), anonymous().as_slice());
+    assert!((5..=25).contains(&world.count().await));
 }
 
 #[tokio::test]
@@ -285,10 +299,15 @@ async fn answers_by_hand() {
     assert_eq!((status, &body[..3]), (200, &[0xd9, 0xd9, 0xf7][..]));
     assert_eq!(map["replica_health_status"], serde_cbor::Value::Text("healthy".into()));
     assert_eq!(map["root_key"], serde_cbor::Value::Bytes(world.agent.read_root_key()));
-    let (_, body) = world.server.post(&world.url("v4", "call"), &unsigned(world.call(anonymous(), "refused")).encode_bytes());
+    let (_, body) =
+        world.server.post(&world.url("v4", "call"), &unsigned(world.call(anonymous(), "turned_away")).encode_bytes());
     let refused = serde_cbor::from_slice::<TransportCallResponse>(&body).unwrap();
-    assert!(matches!(refused, TransportCallResponse::NonReplicatedRejection(r) if r.error_code.as_deref() == Some("IC0406")));
+    assert!(
+        matches!(refused, TransportCallResponse::NonReplicatedRejection(r) if r.error_code.as_deref() == Some("IC0406"))
+    );
     let (_, body) = world.server.post(&world.url("v2", "query"), &unsigned(world.query(anonymous(), 0)).encode_bytes());
     let answer = serde_cbor::from_slice::<QueryResponse>(&body).unwrap();
-    assert!(answer.signatures().len() == 1 && matches!(answer, QueryResponse::Replied { reply, .. } if reply.arg == [0; 8]));
+    assert!(
+        answer.signatures().len() == 1 && matches!(answer, QueryResponse::Replied { reply, .. } if reply.arg == [0; 8])
+    );
 }

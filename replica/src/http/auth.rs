@@ -9,7 +9,11 @@ use std::collections::BTreeSet;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum AuthError {
     /// Nanoseconds: the earliest and latest expiry that is taken, and the one that was given.
-    Expiry { earliest: u64, latest: u64, given: u64 },
+    Expiry {
+        earliest: u64,
+        latest: u64,
+        given: u64,
+    },
     NonceTooLong(usize),
     AnonymousSigned,
     Unsigned(Principal),
@@ -20,7 +24,10 @@ pub(super) enum AuthError {
     TooManyTargets(usize),
     /// A key comes twice in the chain.
     DelegationCycle,
-    DelegationExpired { expiration: u64, now: u64 },
+    DelegationExpired {
+        expiration: u64,
+        now: u64,
+    },
     /// What is wrong with the signature of the delegation with this index.
     DelegationSignature(usize, String),
     NotATarget(Principal),
@@ -39,7 +46,9 @@ impl std::fmt::Display for AuthError {
             ),
             Self::NonceTooLong(bytes) => write!(f, "The nonce has {bytes} bytes, more than {NONCE_BYTES_MAX}"),
             Self::AnonymousSigned => f.write_str("A request of the anonymous principal must have no signature"),
-            Self::Unsigned(sender) => write!(f, "Missing signature: the request of {sender} has no key or no signature"),
+            Self::Unsigned(sender) => {
+                write!(f, "Missing signature: the request of {sender} has no key or no signature")
+            }
             Self::NotTheKeysPrincipal(sender) => {
                 write!(f, "The sender {sender} is not the principal of the public key in sender_pubkey")
             }

@@ -58,10 +58,11 @@ impl IntoResponse for Failure {
 
 /// The interface of one instance. Browsers may use it from everywhere.
 pub(crate) fn router(node: Arc<Node>) -> Router {
-    let cors = CorsLayer::new()
-        .allow_origin(Any)
-        .allow_methods([Method::GET, Method::POST])
-        .allow_headers([header::ACCEPT, header::AUTHORIZATION, header::CONTENT_TYPE]);
+    let cors = CorsLayer::new().allow_origin(Any).allow_methods([Method::GET, Method::POST]).allow_headers([
+        header::ACCEPT,
+        header::AUTHORIZATION,
+        header::CONTENT_TYPE,
+    ]);
     Router::new()
         .route("/api/v2/status", get(status))
         .route("/api/{version}/canister/{id}/{verb}", post(on_canister))
@@ -134,7 +135,9 @@ async fn dispatch(
         ("v3" | "v4", "call") => call(node, effective, body, true).await,
         ("v2" | "v3", "query") => respond(blocking(move || node.query(effective, &body)).await),
         ("v2" | "v3", "read_state") => respond(blocking(move || node.read_state(effective, &body)).await),
-        _ => Failure(StatusCode::NOT_FOUND, format!("there is no endpoint {verb} in version {version}")).into_response(),
+        _ => {
+            Failure(StatusCode::NOT_FOUND, format!("there is no endpoint {verb} in version {version}")).into_response()
+        }
     }
 }
 
@@ -165,9 +168,9 @@ async fn call(node: Arc<Node>, effective: EffectiveId, body: Bytes, wait: bool) 
 
 /// Runs work that takes its time apart from the threads that serve the sockets.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, Failure> + Send + 'static) -> Result<T, Failure> {
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| {
-        Err(Failure(StatusCode::INTERNAL_SERVER_ERROR, format!("the replica failed: {error}")))
-    })
+    tokio::task::spawn_blocking(work)
+        .await
+        .unwrap_or_else(|error| Err(Failure(StatusCode::INTERNAL_SERVER_ERROR, format!("the replica failed: {error}"))))
 }
 
 fn respond(answer: Answer) -> Response {

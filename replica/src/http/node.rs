@@ -68,7 +68,7 @@ impl Node {
     }
 
     /// Takes a call in. One that is known already is not taken again.
-    pub fn submit(&self, effective: EffectiveId, body: &[u8]) -> Result<Submitted, Failure> {
+    pub(super) fn submit(&self, effective: EffectiveId, body: &[u8]) -> Result<Submitted, Failure> {
         if body.len() > CALL_BYTES_MAX {
             let message = format!("the call has {} bytes, more than {CALL_BYTES_MAX}", body.len());
             return Err(Failure(StatusCode::PAYLOAD_TOO_LARGE, message));
@@ -103,7 +103,7 @@ impl Node {
     }
 
     /// The answer to a synchronous call, once there is one.
-    pub fn answer(&self, id: &RequestId) -> Result<Option<Vec<u8>>, Failure> {
+    pub(super) fn answer(&self, id: &RequestId) -> Result<Option<Vec<u8>>, Failure> {
         self.with(|replica, Book { history, certifier }| {
             if !history.find(id).is_some_and(|call| call.answered) {
                 return Ok(None);
@@ -115,7 +115,7 @@ impl Node {
         })
     }
 
-    pub fn query(&self, effective: EffectiveId, body: &[u8]) -> Answer {
+    pub(super) fn query(&self, effective: EffectiveId, body: &[u8]) -> Answer {
         let (content, _) = self.open(body)?;
         let id = content.to_request_id();
         let EnvelopeContent::Query { sender, canister_id, method_name, arg, .. } = content else {
@@ -142,7 +142,7 @@ impl Node {
         cbor(&response)
     }
 
-    pub fn read_state(&self, effective: EffectiveId, body: &[u8]) -> Answer {
+    pub(super) fn read_state(&self, effective: EffectiveId, body: &[u8]) -> Answer {
         let (content, targets) = self.open(body)?;
         let EnvelopeContent::ReadState { sender, paths, .. } = content else {
             return Err(Failure::bad("the request_type of this endpoint is read_state"));

@@ -203,11 +203,7 @@ pub(super) fn check_paths(
                 check_metadata(name, &id, sender, replica)?;
             }
             [b"request_status", id]
-            | [
-                b"request_status",
-                id,
-                b"status" | b"reply" | b"reject_code" | b"reject_message" | b"error_code",
-            ] => {
+            | [b"request_status", id, b"status" | b"reply" | b"reject_code" | b"reject_message" | b"error_code"] => {
                 let id = <[u8; 32]>::try_from(*id)
                     .map_err(|_| Failure::bad(format!("a request id has 32 bytes, not {}", id.len())))?;
                 if request.is_some_and(|other| other != id) {

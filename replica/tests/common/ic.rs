@@ -1,4 +1,5 @@
 //! A replica that serves the IC's HTTP interface, its clients, and a canister for them.
+#![allow(dead_code)] // Each suite compiles this file and uses a part of it.
 
 use crate::common::module;
 use candid::{CandidType, Encode, Principal};
@@ -160,9 +161,13 @@ pub fn canister() -> Vec<u8> {
         (func $say_caller
             (call $caller_copy (i32.const 2000) (i32.const 0) (call $caller_size))
             (call $reply (i32.const 2000) (call $caller_size)))
-        (func (export "canister_inspect_message") (if (i32.ne (call $name_size) (i32.const 7)) (then (call $accept))))
-        (func (export "canister_update refused") (call $say_count))
+        (func (export "canister_inspect_message") (if (i32.ne (call $name_size) (i32.const 11)) (then (call $accept))))
+        (func (export "canister_update turned_away") (call $say_count))
         (func (export "canister_update count") (call $count) (call $say_count))
+        (func (export "canister_update count_slowly") (local $left i32)
+            (call $count) (local.set $left (i32.const 100_000_000))
+            (loop $on (br_if $on (local.tee $left (i32.sub (local.get $left) (i32.const 1)))))
+            (call $say_count))
         (func (export "canister_query counted") (call $say_count))
         (func (export "canister_update caller") (call $say_caller))
         (func (export "canister_query caller_query") (call $say_caller))
