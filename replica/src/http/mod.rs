@@ -143,6 +143,7 @@ async fn dispatch(
 
 /// Takes a call in, and waits for its answer if `wait`. The call runs on whether anyone waits or not.
 async fn call(node: Arc<Node>, effective: EffectiveId, body: Bytes, wait: bool) -> Response {
+    // From before the call, so that no round is missed.
     let mut rounds = node.instance.rounds.subscribe();
     let submitting = Arc::clone(&node);
     let id = match blocking(move || submitting.submit(effective, &body)).await {
@@ -150,20 +151,21 @@ async fn call(node: Arc<Node>, effective: EffectiveId, body: Bytes, wait: bool) 
         Ok(Submitted::Refused(body)) => return respond(Ok(body)),
         Err(failure) => return failure.into_response(),
     };
+    if !wait {
+        return StatusCode::ACCEPTED.into_response();
+    }
     let deadline = tokio::time::Instant::now() + CALL_WAIT;
-    while wait {
+    loop {
         let answering = Arc::clone(&node);
         match blocking(move || answering.answer(&id)).await {
             Ok(Some(body)) => return respond(Ok(body)),
             Ok(None) => {}
             Err(failure) => return failure.into_response(),
         }
-        match tokio::time::timeout_at(deadline, rounds.changed()).await {
-            Ok(Ok(())) => {}
-            _ => break,
+        if !matches!(tokio::time::timeout_at(deadline, rounds.changed()).await, Ok(Ok(()))) {
+            return StatusCode::ACCEPTED.into_response();
         }
     }
-    StatusCode::ACCEPTED.into_response()
 }
 
 /// Runs work that takes its time apart from the threads that serve the sockets.
