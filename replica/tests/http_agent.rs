@@ -197,6 +197,10 @@ async fn the_state_tree() {
     assert_eq!(by_id.self_reported_key(), stranger.read_root_key());
     let ranges = stranger.read_state_subnet_canister_ranges(subnet.id()).await.unwrap();
     assert!(ranges.iter().any(|(first, last)| (first..=last).contains(&&id)));
+    // Where icp-cli learns on which subnet it is to create canisters.
+    let minting = Principal::from_text("rkp4c-7iaaa-aaaaa-aaaca-cai").unwrap();
+    let subnets = stranger.query(&minting, "get_default_subnets").with_arg(b"DIDL\0\0").call().await.unwrap();
+    assert_eq!(candid::decode_one::<Vec<Principal>>(&subnets).unwrap(), [subnet.id()]);
     // A stranger does not learn how the owner's call went.
     let sent = owner.update(&id, "count").sign().unwrap();
     owner.update_signed(id, sent.signed_update).await.expect("a call");

@@ -2,9 +2,10 @@
 //! `read_state` of canisters and of the subnet.
 //!
 //! Signatures of senders are checked, and answers are certified: nothing has to be switched off in a client. There is
-//! one subnet, which is the root, with one node.
+//! one subnet, which is the root, with one node. What is not served: WebAuthn keys, `sender_info`, subnet metrics.
 
 mod auth;
+mod directory;
 mod effective;
 mod history;
 mod keys;

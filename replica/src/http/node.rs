@@ -1,6 +1,7 @@
 //! What the endpoints do, without HTTP: every function here takes its time and is run apart from the sockets.
 
 use super::auth::{Targets, authenticate};
+use super::directory;
 use super::effective::EffectiveId;
 use super::history::History;
 use super::keys::Keys;
@@ -129,7 +130,11 @@ impl Node {
                 // It could only fail while memory is written to, which does not fail.
                 certifier.certificate(&self.keys, &state, None, vec![path]).unwrap_or_default()
             };
-            let result = replica.certified_query(canister_id, sender, &method_name, arg, &certify);
+            let directory = || directory::answer(self.keys.subnet(), canister_id, &method_name);
+            let result = match (replica.canister_exists(canister_id), directory()) {
+                (false, Some(answer)) => Ok(answer),
+                _ => replica.certified_query(canister_id, sender, &method_name, arg, &certify),
+            };
             Ok((result, replica.time()))
         })?;
         let mut response = match result {
