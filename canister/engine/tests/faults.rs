@@ -225,7 +225,7 @@ fn an_image_that_was_torn_is_recognised_and_refused() {
                     )) => torn += 1,
                     Err(error) => panic!("{context}: {error}"),
                     // Nothing was written yet (virtual memory that grew is no part of the image).
-                    Ok(mut database) => assert_same(&mut database, &before, &format!("{context}")),
+                    Ok(mut database) => assert_same(&mut database, &before, &context),
                 }
                 assert!(memory.heap().to_bytes() == image, "{context}: the refused memory was changed");
             }
