@@ -332,3 +332,36 @@ fn closures_of_two_databases_nest() {
     .unwrap();
     assert_eq!((names(&one).len(), names(&two).len()), (1, 0));
 }
+
+#[test]
+fn a_statement_that_would_keep_what_it_did_before_it_failed_keeps_nothing() {
+    let mut database = with_table();
+    database
+        .write(|tx| {
+            tx.execute_batch(
+                "CREATE TABLE strict_name(name TEXT NOT NULL ON CONFLICT FAIL);
+                 CREATE TABLE watched(x);
+                 CREATE TRIGGER no_three BEFORE INSERT ON watched WHEN new.x = 3 BEGIN SELECT RAISE(FAIL, 'three'); END;
+                 INSERT INTO main.t(name) VALUES ('b')",
+            )
+        })
+        .unwrap();
+    let before = contents(&mut database);
+    for sql in [
+        "INSERT OR FAIL INTO main.t(name) VALUES ('a'), ('b'), ('c')",
+        "INSERT INTO main.strict_name VALUES ('a'), (NULL)",
+        "INSERT INTO main.watched VALUES (1), (2), (3), (4)",
+    ] {
+        let id = database.meta().transaction_id;
+        let error = database.execute(sql, ()).expect_err(sql);
+        assert_eq!(database.meta().transaction_id, id, "{sql}: {error}");
+        assert_eq!(contents(&mut database), before, "{sql}: {error}");
+    }
+    assert_eq!(database.execute("INSERT OR FAIL INTO main.t(name) VALUES ('a'), ('c')", ()), Ok(2));
+    // Inside a transaction it is the closure that decides, as with any statement that failed.
+    let kept = database.write(|tx| {
+        assert!(tx.execute("INSERT INTO main.watched VALUES (1), (2), (3), (4)", ()).is_err());
+        tx.query_row("SELECT count(*) FROM main.watched", (), |row| row.integer(0))
+    });
+    assert_eq!(kept, Ok(Some(2)));
+}

@@ -319,14 +319,19 @@ impl Database {
     /// returns.
     ///
     /// # Errors
-    /// SQLite's. Nothing has changed then, but for what a statement with `OR FAIL` did before it failed: that stays, as
-    /// its author asked.
+    /// SQLite's. Nothing has changed then. (What a statement with `OR FAIL` did before it failed would stay; such a
+    /// statement is run in a transaction of [`Database::write`], which is undone.)
     pub fn execute<'s>(&mut self, sql: impl Into<SqlText<'s>>, params: impl Params) -> Result<u64, Error> {
         let _entered = lock::enter();
+        let sql = sql.into();
+        let statement = self.statement(sql)?;
+        if statement.can_fail_partly() {
+            drop(statement);
+            return self.transaction(|writer| writer.execute(sql, params));
+        }
         let before = self.inner.connection.cached_pages();
         self.inner.connection.set_journal(false);
-        let outcome = self.run(sql.into(), &params, true, |_| Ok::<_, Error>(ControlFlow::Continue(())));
-        match outcome {
+        match self.run_prepared(&statement, sql, &params, true, |_| Ok::<_, Error>(ControlFlow::Continue(()))) {
             Ok(()) => {
                 let changes = self.inner.connection.changes();
                 self.settle();

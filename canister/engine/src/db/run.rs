@@ -40,8 +40,20 @@ impl Database {
             return self.run_metered(sql, params, may_write, row);
         }
         let statement = self.statement(sql)?;
-        check_statement(&statement, sql, params, may_write)?;
-        statement.bind(params, || self.steps(&statement, row)).map_err(|error| self.explain(error))?
+        self.run_prepared(&statement, sql, params, may_write, row)
+    }
+
+    #[inline]
+    pub(super) fn run_prepared<E: From<Error>>(
+        &self,
+        statement: &Statement,
+        sql: SqlText<'_>,
+        params: &impl Params,
+        may_write: bool,
+        row: impl FnMut(&Row<'_>) -> Result<ControlFlow<()>, E>,
+    ) -> Result<(), E> {
+        check_statement(statement, sql, params, may_write)?;
+        statement.bind(params, || self.steps(statement, row)).map_err(|error| self.explain(error))?
     }
 
     /// Whether the transaction that was begun is still open. SQLite undoes it by itself when a statement fails for want
