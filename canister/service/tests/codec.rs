@@ -66,7 +66,7 @@ fn well_formed() -> impl Strategy<Value = Vec<u8>> {
             0 => encode_args((&a,)),
             1 => encode_args((&a, &b)),
             2 => encode_args((&a, &b, None::<WriteOptions>)),
-            3 => encode_args((&a, &b, Some(WriteOptions {}))),
+            3 => encode_args((&a, &b, Some(WriteOptions::default()))),
             4 => encode_args((&a, &b, ())),
             5 => encode_args((&a, &b, Some(NewerOptions { later: Some(b.clone()) }))),
             6 => encode_args((&a, &b, candid::Reserved)),
@@ -141,7 +141,7 @@ fn decoded<T: CandidType + for<'a> candid::Deserialize<'a>>(reply: &[u8]) -> T {
 fn the_encodings_that_callers_send_take_the_fast_path() {
     // From the candid crate (also `icp`, `didc`, Rust canisters).
     assert_eq!(arguments::key(&encode_args(("k",)).unwrap()), Some("k"));
-    for options in [None, Some(WriteOptions {})] {
+    for options in [None, Some(WriteOptions::default())] {
         let argument = encode_args(("k", "v\0é", options)).unwrap();
         assert_eq!(arguments::key_and_value(&argument), Some(("k", "v\0é")));
     }
@@ -215,9 +215,9 @@ fn init_takes_nothing_null_unit_and_settings() {
         encode_args(()).unwrap(),
         encode_args(((),)).unwrap(),
         encode_args((None::<icsql_types::InitArg>,)).unwrap(),
-        encode_args((Some(icsql_types::InitArg {}),)).unwrap(),
+        encode_args((Some(icsql_types::InitArg::default()),)).unwrap(),
     ] {
-        assert_eq!(general::decode_init(&argument), Ok(icsql_types::InitArg {}));
+        assert_eq!(general::decode_init(&argument), Ok(icsql_types::InitArg::default()));
     }
     let error = general::decode_init(b"DIDX").unwrap_err();
     assert!(matches!(error, Error::InvalidArgument { .. }), "{error}");

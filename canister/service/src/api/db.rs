@@ -60,8 +60,8 @@ pub fn checksum(host: &impl Host, service: &mut Service) {
 }
 
 /// `db_refresh_checksum`.
-pub fn refresh_checksum(host: &impl Host, _service: &mut Service) {
-    typed(host, service, &guard::DB_REFRESH_CHECKSUM, &method::DB_REFRESH_CHECKSUM, |service, ()| {
+pub fn refresh_checksum(host: &impl Host, service: &mut Service) {
+    typed(host, service, &guard::DB_REFRESH_CHECKSUM, &method::DB_REFRESH_CHECKSUM, |_, ()| {
         Err(Error::UseInstead {
             method: method::DB_REFRESH_CHECKSUM_CHUNK.name.to_owned(),
             message: "the digest is never stale, db_checksum answers it; to compare the image with it call \
