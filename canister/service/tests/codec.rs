@@ -150,8 +150,9 @@ fn the_encodings_that_callers_send_take_the_fast_path() {
     let keys = encode_args((vec!["a", ""],)).unwrap();
     assert_eq!(arguments::keys(&keys).and_then(|keys| keys.decode()), Some(vec!["a", ""]));
     // From JavaScript agents, which number a type's parts before the type; taken from `IDL.encode`.
-    for tag in [0, 1] {
-        let argument = [b"DIDL\x02\x6c\x00\x6e\x00\x03\x71\x71\x01\x01k\x01v".as_slice(), &[tag]].concat();
+    let types = b"DIDL\x03\x6e\x71\x6c\x01\xf1\x8f\x9a\x83\x0f\x00\x6e\x01\x03\x71\x71\x02\x01k\x01v";
+    for options in [&[0][..], &[1, 0]] {
+        let argument = [types, options].concat();
         assert_eq!(arguments::key_and_value(&argument), Some(("k", "v")));
         assert_eq!(decode_args::<Put>(&argument).unwrap().0, "k");
     }
