@@ -68,7 +68,7 @@ mod vfs;
 
 pub use db::{
     Adoption, AdoptionError, AdoptionProgress, Budget, Cause, Database, Error, Exceeded, Limited, Meta, Metrics,
-    Migration, MigrationError, OpenOptions, Reader, Row, Sql, SqlText, Writer, sha256,
+    Migration, MigrationError, OpenOptions, Reader, Row, Sql, SqlText, Writer, sha256, sha256_of,
 };
 #[cfg(target_arch = "wasm32")]
 pub use env::IcEnv;

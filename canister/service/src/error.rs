@@ -1,5 +1,5 @@
 //! What goes wrong inside, and the one place that turns it into the interface's error.
-use icsql_engine::Error as EngineError;
+use icsql_engine::{Error as EngineError, SqliteError};
 use icsql_types::Error;
 
 /// A failure on its way out of a transaction.
@@ -42,10 +42,11 @@ fn from_engine(error: EngineError) -> Error {
     }
     match error {
         EngineError::Sqlite(sqlite) => {
-            Error::Sqlite { code: sqlite.code, message: sqlite.message, offset: sqlite.offset }
+            let SqliteError { code, message, offset } = sqlite;
+            Error::Sqlite { code, message, offset, statement: None, cost: None }
         }
         EngineError::Budget(exceeded) => {
-            Error::BudgetExceeded { what: exceeded.what.to_string(), limit: exceeded.limit }
+            Error::BudgetExceeded { what: exceeded.what.to_string(), limit: exceeded.limit, cost: None }
         }
         other => {
             let code = match other {

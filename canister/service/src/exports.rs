@@ -59,7 +59,9 @@ extern "C" fn inspect_message() {
     let bytes = ic0::msg_method_name_size();
     if let Some(name) = name.get_mut(..bytes) {
         ic0::msg_method_name_copy(name, 0);
-        if guard::accepts(&Ic, name) {
+        if SERVICE
+            .with_borrow(|service| service.as_ref().is_some_and(|service| guard::accepts(&Ic, &service.roles, name)))
+        {
             ic0::accept_message();
         }
     }
@@ -81,6 +83,10 @@ methods! {
     kv_set_note = "canister_update kv_set_note" => api::kv::set_note;
     kv_get_note = "canister_query kv_get_note" => api::kv::get_note;
     kv_count = "canister_query kv_count" => api::kv::count;
+    access_grant = "canister_update access_grant" => api::access::grant;
+    access_revoke = "canister_update access_revoke" => api::access::revoke;
+    access_list = "canister_query access_list" => api::access::list;
+    access_set_public_kv = "canister_update access_set_public_kv" => api::access::set_public_kv;
     db_meta = "canister_query db_meta" => api::db::meta;
     db_integrity_check = "canister_query db_integrity_check" => api::db::integrity_check;
     db_checksum = "canister_query db_checksum" => api::db::checksum;

@@ -7,14 +7,47 @@ use std::mem::MaybeUninit;
 /// Largest principal, in bytes.
 pub const PRINCIPAL_BYTES_MAX: usize = 29;
 
+/// A principal. The bytes behind its length are zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Caller {
+    bytes: [u8; PRINCIPAL_BYTES_MAX],
+    length: u8,
+}
+
+/// The principal of whoever does not say who they are.
+const ANONYMOUS: &[u8] = &[4];
+
+impl Caller {
+    /// The principal with these bytes; none if they are too many.
+    pub fn new(principal: &[u8]) -> Option<Self> {
+        let mut bytes = [0; PRINCIPAL_BYTES_MAX];
+        bytes.get_mut(..principal.len())?.copy_from_slice(principal);
+        Some(Self { bytes, length: principal.len() as u8 })
+    }
+
+    /// The principal's bytes.
+    pub fn as_slice(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.length)]
+    }
+
+    /// Whether anyone could be behind it.
+    pub fn is_anonymous(&self) -> bool {
+        self.as_slice() == ANONYMOUS
+    }
+}
+
 /// The message that is being answered.
 pub trait Host {
     /// Size of the argument in bytes. It costs nothing to be sent a large one that is never read.
     fn argument_bytes(&self) -> usize;
     /// Hands the whole argument, of `bytes` bytes as [`Host::argument_bytes`] said, to `body`.
     fn with_argument<R>(&self, bytes: usize, body: impl FnOnce(&[u8]) -> R) -> R;
-    /// Whether the caller is a controller of this canister.
-    fn caller_is_controller(&self) -> bool;
+    /// Who calls.
+    fn caller(&self) -> Caller;
+    /// Whether this principal is a controller of this canister.
+    fn is_controller(&self, principal: &Caller) -> bool;
+    /// Nanoseconds since 1970, the same during the whole message.
+    fn time_ns(&self) -> u64;
     /// Whether the message is executed by all replicas of the subnet, as a query method is when it is called as an update.
     fn is_replicated(&self) -> bool;
     /// Replies with `bytes`. To be called once.
@@ -45,12 +78,20 @@ impl Host for Ic {
     }
 
     #[inline(always)]
-    fn caller_is_controller(&self) -> bool {
-        let mut principal = [0; PRINCIPAL_BYTES_MAX];
-        let bytes = ic0::msg_caller_size().min(PRINCIPAL_BYTES_MAX);
-        let principal = &mut principal[..bytes];
-        ic0::msg_caller_copy(principal, 0);
-        ic0::is_controller(principal) == 1
+    fn caller(&self) -> Caller {
+        let mut bytes = [0; PRINCIPAL_BYTES_MAX];
+        let length = ic0::msg_caller_size().min(PRINCIPAL_BYTES_MAX);
+        ic0::msg_caller_copy(&mut bytes[..length], 0);
+        Caller { bytes, length: length as u8 }
+    }
+
+    #[inline(always)]
+    fn is_controller(&self, principal: &Caller) -> bool {
+        ic0::is_controller(principal.as_slice()) == 1
+    }
+
+    fn time_ns(&self) -> u64 {
+        ic0::time()
     }
 
     fn is_replicated(&self) -> bool {

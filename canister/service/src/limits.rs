@@ -75,3 +75,17 @@ const _: () = assert!(KEY_BYTES_MIN <= KEY_BYTES_MAX && KEY_BYTES_MAX + 64 <= ST
 const _: () = assert!(PROBLEM_BYTES_MAX + 2 * TABLE_NAMES_BYTES_MAX + DAMAGED_PAGES_LISTED_MAX * 64 < REPLY_BYTES_MAX);
 const _: () = assert!(SCAN_BYTES_DEFAULT <= SCAN_BYTES_MAX);
 const _: () = assert!(QUERY_INSTRUCTIONS_MAX <= QUERY_STABLE_BYTES_MAX);
+
+/// Principals that have a role.
+pub const ROLES_MAX: usize = 10_000;
+
+/// Longest idempotency key, in bytes.
+pub const IDEMPOTENCY_KEY_BYTES_MAX: usize = 128;
+/// How long a key is remembered, in nanoseconds: a day.
+pub const IDEMPOTENCY_NS: u64 = 24 * 60 * 60 * 1_000_000_000;
+/// Largest reply that is remembered.
+pub const IDEMPOTENT_REPLY_BYTES_MAX: usize = 65_536;
+/// Keys that are remembered at a time.
+pub const IDEMPOTENCY_KEYS_MAX: usize = 100_000;
+/// Keys whose day is over that a write with a key forgets.
+pub const IDEMPOTENCY_KEYS_SWEPT: usize = 20;

@@ -8,10 +8,11 @@
 use icsql_engine::Migration;
 
 /// The tables' history. The text of a step that was ever released never changes.
-pub const MIGRATIONS: &[Migration] = &[Migration {
-    version: 1,
-    name: "key-value store",
-    sql: "
+pub const MIGRATIONS: &[Migration] = &[
+    Migration {
+        version: 1,
+        name: "key-value store",
+        sql: "
 CREATE TABLE kv(
     key TEXT PRIMARY KEY NOT NULL,
     version INTEGER NOT NULL,
@@ -22,7 +23,39 @@ CREATE TABLE kv_note(
     note TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 ",
-}];
+    },
+    Migration {
+        version: 2,
+        name: "roles and settings",
+        sql: "
+CREATE TABLE icsql_role(
+    principal BLOB PRIMARY KEY NOT NULL,
+    role TEXT NOT NULL CHECK(role IN ('reader', 'writer', 'admin'))
+) STRICT, WITHOUT ROWID;
+CREATE TABLE icsql_setting(
+    name TEXT PRIMARY KEY NOT NULL,
+    value ANY NOT NULL
+) STRICT, WITHOUT ROWID;
+",
+    },
+    Migration {
+        version: 5,
+        name: "idempotency keys",
+        sql: "
+CREATE TABLE icsql_idempotency(
+    id INTEGER PRIMARY KEY,
+    at INTEGER NOT NULL,
+    caller BLOB NOT NULL,
+    method TEXT NOT NULL,
+    key TEXT NOT NULL,
+    content BLOB NOT NULL,
+    reply BLOB NOT NULL,
+    UNIQUE(caller, method, key)
+) STRICT;
+INSERT INTO icsql_setting VALUES ('idempotency keys', 0);
+",
+    },
+];
 
 /// Number of the last migration.
 pub const SCHEMA_VERSION: u32 = MIGRATIONS[MIGRATIONS.len() - 1].version;

@@ -1,6 +1,7 @@
 //! What lives in the heap from one message to the next.
 use crate::codec::replies;
 use crate::error::Failure;
+use crate::guard::Roles;
 use crate::{ops, schema};
 use icsql_engine::stable::manager::MemoryManager;
 use icsql_engine::stable::{DATABASE_MEMORY_ID, Memory, PAGE_HASH_MEMORY_ID};
@@ -11,6 +12,8 @@ use icsql_types::{Error, InitArg};
 pub struct Service {
     /// The database.
     pub database: Database,
+    /// Who may call what.
+    pub roles: Roles,
     /// The whole stable memory, to ask for its size.
     pub stable: Box<dyn Memory>,
     /// Where `kv_get` builds its reply: kept, so that a call finds it large enough.
@@ -30,17 +33,20 @@ impl Service {
         settings: InitArg,
         options: OpenOptions,
     ) -> Result<Self, Error> {
-        let InitArg {} = settings;
         let manager = MemoryManager::open(stable.clone())
             .map_err(|error| Error::Other { code: "stable memory".to_owned(), message: error.to_string() })?;
-        let open = || -> Result<Database, Failure> {
+        let open = || -> Result<(Database, Roles), Failure> {
             let (image, hashes) = (manager.get(DATABASE_MEMORY_ID), manager.get(PAGE_HASH_MEMORY_ID));
             let mut database = Database::open(image, hashes, options)?;
             database.migrate(schema::MIGRATIONS)?;
             database.keep(ops::kv::STATEMENTS)?;
-            Ok(database)
+            if let Some(public) = settings.public_kv {
+                database.write(|writer| ops::access::set_public_kv(writer, public))?;
+            }
+            let roles = database.read(ops::access::load)?;
+            Ok((database, roles))
         };
-        let database = open()?;
-        Ok(Self { database, stable: Box::new(stable), value: replies::Value::new(), values: Vec::new() })
+        let (database, roles) = open()?;
+        Ok(Self { database, roles, stable: Box::new(stable), value: replies::Value::new(), values: Vec::new() })
     }
 }

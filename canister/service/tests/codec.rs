@@ -66,7 +66,7 @@ fn well_formed() -> impl Strategy<Value = Vec<u8>> {
             0 => encode_args((&a,)),
             1 => encode_args((&a, &b)),
             2 => encode_args((&a, &b, None::<WriteOptions>)),
-            3 => encode_args((&a, &b, Some(WriteOptions {}))),
+            3 => encode_args((&a, &b, Some(WriteOptions::default()))),
             4 => encode_args((&a, &b, ())),
             5 => encode_args((&a, &b, Some(NewerOptions { later: Some(b.clone()) }))),
             6 => encode_args((&a, &b, candid::Reserved)),
@@ -141,7 +141,7 @@ fn decoded<T: CandidType + for<'a> candid::Deserialize<'a>>(reply: &[u8]) -> T {
 fn the_encodings_that_callers_send_take_the_fast_path() {
     // From the candid crate (also `icp`, `didc`, Rust canisters).
     assert_eq!(arguments::key(&encode_args(("k",)).unwrap()), Some("k"));
-    for options in [None, Some(WriteOptions {})] {
+    for options in [None, Some(WriteOptions::default())] {
         let argument = encode_args(("k", "v\0é", options)).unwrap();
         assert_eq!(arguments::key_and_value(&argument), Some(("k", "v\0é")));
     }
@@ -150,8 +150,9 @@ fn the_encodings_that_callers_send_take_the_fast_path() {
     let keys = encode_args((vec!["a", ""],)).unwrap();
     assert_eq!(arguments::keys(&keys).and_then(|keys| keys.decode()), Some(vec!["a", ""]));
     // From JavaScript agents, which number a type's parts before the type; taken from `IDL.encode`.
-    for tag in [0, 1] {
-        let argument = [b"DIDL\x02\x6c\x00\x6e\x00\x03\x71\x71\x01\x01k\x01v".as_slice(), &[tag]].concat();
+    let types = b"DIDL\x03\x6e\x71\x6c\x01\xf1\x8f\x9a\x83\x0f\x00\x6e\x01\x03\x71\x71\x02\x01k\x01v";
+    for options in [&[0][..], &[1, 0]] {
+        let argument = [types, options].concat();
         assert_eq!(arguments::key_and_value(&argument), Some(("k", "v")));
         assert_eq!(decode_args::<Put>(&argument).unwrap().0, "k");
     }
@@ -215,9 +216,9 @@ fn init_takes_nothing_null_unit_and_settings() {
         encode_args(()).unwrap(),
         encode_args(((),)).unwrap(),
         encode_args((None::<icsql_types::InitArg>,)).unwrap(),
-        encode_args((Some(icsql_types::InitArg {}),)).unwrap(),
+        encode_args((Some(icsql_types::InitArg::default()),)).unwrap(),
     ] {
-        assert_eq!(general::decode_init(&argument), Ok(icsql_types::InitArg {}));
+        assert_eq!(general::decode_init(&argument), Ok(icsql_types::InitArg::default()));
     }
     let error = general::decode_init(b"DIDX").unwrap_err();
     assert!(matches!(error, Error::InvalidArgument { .. }), "{error}");

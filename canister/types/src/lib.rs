@@ -2,10 +2,20 @@
 //!
 //! `candid/icsql.did` is the contract and says what each field means; these are the same types in Rust. [`method`]
 //! lists the methods with their argument and reply types.
+mod access;
 mod error;
+mod kv;
 pub mod method;
+mod sql;
 
+pub use access::{AccessList, Grant, Role};
 pub use error::Error;
+pub use kv::{Appended, Condition, Deleted, Entry, KvList, KvOperation, KvPage, KvValue, Part};
+pub use sql::{
+    AppliedMigration, BatchExecuted, BrokenQuery, Callers, Column, Cost, DefinedQuery, Executed, Index, Migrated,
+    Params, Plan, QueryDefinition, QueryParameter, ReadOptions, RowSet, Schema, SqlMigration, SqlWriteOptions,
+    Statement, StatementResult, Stop, Table, Trigger, Value,
+};
 
 use candid::CandidType;
 use serde::{Deserialize, Serialize};
@@ -13,13 +23,20 @@ use serde::{Deserialize, Serialize};
 /// What every method answers: `variant { Ok : T; Err : Error }`.
 pub type Answer<T> = Result<T, Error>;
 
-/// Settings of the canister, given at install and at upgrade. None exist yet.
+/// Settings of the canister, given at install and at upgrade.
 #[derive(CandidType, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
-pub struct InitArg {}
+pub struct InitArg {
+    /// Whether anyone may read the key-value store. If left out: as it was; at first yes.
+    pub public_kv: Option<bool>,
+}
 
-/// Options of a write. None exist yet.
+/// Options of a write.
 #[derive(CandidType, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
-pub struct WriteOptions {}
+pub struct WriteOptions {
+    /// Makes the call safe to repeat: the same caller, method and key with the same arguments answer within 24 hours what
+    /// the first call answered, without doing it again.
+    pub idempotency_key: Option<String>,
+}
 
 /// A write that was committed.
 #[derive(CandidType, Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,9 +1,11 @@
 //! The methods of the canister with their types. The service decodes and encodes by this list, clients can call by it,
 //! and a test compares it with `candid/icsql.did`.
-use crate::{Answer, Checksum, InitArg, IntegrityReport, Meta, ScanProgress, Values, WriteOptions, Written};
-use candid::CandidType;
+use crate::{
+    AccessList, Answer, Checksum, Grant, InitArg, IntegrityReport, Meta, ScanProgress, Values, WriteOptions, Written,
+};
 use candid::types::internal::TypeContainer;
 use candid::types::{FuncMode, Function, Type, TypeInner};
+use candid::{CandidType, Principal};
 use std::marker::PhantomData;
 
 /// Whether a method keeps what it changes.
@@ -87,6 +89,14 @@ methods! {
     KV_GET_NOTE = Query "kv_get_note": (String,) => Option<String>;
     /// Counts the keys.
     KV_COUNT = Query "kv_count": () => u64;
+    /// Gives a principal a role.
+    ACCESS_GRANT = Update "access_grant": (Grant, Option<WriteOptions>) => ();
+    /// Takes a principal's role away.
+    ACCESS_REVOKE = Update "access_revoke": (Principal, Option<WriteOptions>) => ();
+    /// Lists the roles.
+    ACCESS_LIST = Query "access_list": () => AccessList;
+    /// Lets anyone read the key-value store, or only those with a role.
+    ACCESS_SET_PUBLIC_KV = Update "access_set_public_kv": (bool, Option<WriteOptions>) => ();
     /// Versions, sizes and limits.
     DB_META = Query "db_meta": () => Meta;
     /// Checks the structure of the database.

@@ -31,7 +31,12 @@ struct Applied {
 
 /// SHA-256 of a text.
 pub fn sha256(text: &str) -> [u8; 32] {
-    Sha256::digest(text.as_bytes()).into()
+    sha256_of(text.as_bytes())
+}
+
+/// SHA-256 of bytes.
+pub fn sha256_of(bytes: &[u8]) -> [u8; 32] {
+    Sha256::digest(bytes).into()
 }
 
 pub(super) fn migrate(database: &mut Database, migrations: &[Migration]) -> Result<usize, Error> {

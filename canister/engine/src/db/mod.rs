@@ -17,7 +17,7 @@ pub use adopt::{Adoption, AdoptionError, AdoptionProgress};
 pub use budget::{Budget, Exceeded, Limited, Metrics};
 pub use database::{Database, Meta, OpenOptions};
 pub use error::{Error, MigrationError};
-pub use migrate::{Migration, sha256};
+pub use migrate::{Migration, sha256, sha256_of};
 pub use row::Row;
 pub use sql::{Sql, SqlText};
 pub use transaction::{Reader, Writer};

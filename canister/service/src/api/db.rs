@@ -23,7 +23,7 @@ pub const LIMITS: Limits = Limits {
 
 /// `db_meta`.
 pub fn meta(host: &impl Host, service: &mut Service) {
-    typed(host, &guard::DB_META, &method::DB_META, |()| {
+    typed(host, service, &guard::DB_META, &method::DB_META, |service, ()| {
         let meta = service.database.meta();
         Ok(Meta {
             icsql_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -43,7 +43,7 @@ pub fn meta(host: &impl Host, service: &mut Service) {
 
 /// `db_integrity_check`.
 pub fn integrity_check(host: &impl Host, service: &mut Service) {
-    typed(host, &guard::DB_INTEGRITY_CHECK, &method::DB_INTEGRITY_CHECK, |()| {
+    typed(host, service, &guard::DB_INTEGRITY_CHECK, &method::DB_INTEGRITY_CHECK, |service, ()| {
         let meta = service.database.meta();
         let budget = read_budget(host);
         let check =
@@ -54,12 +54,14 @@ pub fn integrity_check(host: &impl Host, service: &mut Service) {
 
 /// `db_checksum`.
 pub fn checksum(host: &impl Host, service: &mut Service) {
-    typed(host, &guard::DB_CHECKSUM, &method::DB_CHECKSUM, |()| Ok(ops::db::checksum(&service.database.meta())));
+    typed(host, service, &guard::DB_CHECKSUM, &method::DB_CHECKSUM, |service, ()| {
+        Ok(ops::db::checksum(&service.database.meta()))
+    });
 }
 
 /// `db_refresh_checksum`.
-pub fn refresh_checksum(host: &impl Host, _service: &mut Service) {
-    typed(host, &guard::DB_REFRESH_CHECKSUM, &method::DB_REFRESH_CHECKSUM, |()| {
+pub fn refresh_checksum(host: &impl Host, service: &mut Service) {
+    typed(host, service, &guard::DB_REFRESH_CHECKSUM, &method::DB_REFRESH_CHECKSUM, |_, ()| {
         Err(Error::UseInstead {
             method: method::DB_REFRESH_CHECKSUM_CHUNK.name.to_owned(),
             message: "the digest is never stale, db_checksum answers it; to compare the image with it call \
@@ -71,9 +73,15 @@ pub fn refresh_checksum(host: &impl Host, _service: &mut Service) {
 
 /// `db_refresh_checksum_chunk`.
 pub fn refresh_checksum_chunk(host: &impl Host, service: &mut Service) {
-    typed(host, &guard::DB_REFRESH_CHECKSUM_CHUNK, &method::DB_REFRESH_CHECKSUM_CHUNK, |(bytes_max,)| {
-        let bytes_max = bytes_max.unwrap_or(SCAN_BYTES_DEFAULT).min(SCAN_BYTES_MAX);
-        let progress = service.database.verify_chunk(bytes_max).map_err(Failure::from)?;
-        Ok(ops::db::progress(progress))
-    });
+    typed(
+        host,
+        service,
+        &guard::DB_REFRESH_CHECKSUM_CHUNK,
+        &method::DB_REFRESH_CHECKSUM_CHUNK,
+        |service, (bytes_max,)| {
+            let bytes_max = bytes_max.unwrap_or(SCAN_BYTES_DEFAULT).min(SCAN_BYTES_MAX);
+            let progress = service.database.verify_chunk(bytes_max).map_err(Failure::from)?;
+            Ok(ops::db::progress(progress))
+        },
+    );
 }

@@ -1,45 +1,55 @@
 //! The methods `kv_…`.
-use super::{raw, read_budget, typed};
+use super::{raw, read_budget, typed, write};
 use crate::codec::{arguments, general, replies};
 use crate::error::Failure;
 use crate::guard::{self, at_most, too_large};
 use crate::host::Host;
 use crate::limits::{KEY_BYTES_MAX, KEY_BYTES_MIN, KEYS_MAX, NOTE_BYTES_MAX, REPLY_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::ops;
+use crate::ops::idempotency::Request;
 use crate::service::Service;
 use icsql_types::{Error, WriteOptions, method};
 
 /// `kv_put`.
 #[inline(always)]
 pub fn put(host: &impl Host, service: &mut Service) {
-    raw(host, &guard::KV_PUT, |argument| {
-        let version = match arguments::key_and_value(argument) {
-            Some((key, value)) => put_checked(service, key, value)?,
-            None => put_unusual(service, argument)?,
-        };
-        host.reply(&replies::written(version));
-        Ok(())
+    raw(host, service, &guard::KV_PUT, |service, argument| match arguments::key_and_value(argument) {
+        Some((key, value)) => {
+            check_key(key)?;
+            at_most("value", VALUE_BYTES_MAX, value)?;
+            let version = ops::kv::put(&mut service.database, key, value)?;
+            host.reply(&replies::written(version));
+            Ok(())
+        }
+        None => put_unusual(host, service, argument),
     });
-}
-
-#[inline(always)]
-fn put_checked(service: &mut Service, key: &str, value: &str) -> Result<u64, Error> {
-    check_key(key)?;
-    at_most("value", VALUE_BYTES_MAX, value)?;
-    Ok(ops::kv::put(&mut service.database, key, value)?)
 }
 
 #[cold]
 #[inline(never)]
-fn put_unusual(service: &mut Service, argument: &[u8]) -> Result<u64, Error> {
-    let (key, value, _) = general::decode::<(String, String, Option<WriteOptions>)>(argument)?;
-    put_checked(service, &key, &value)
+fn put_unusual(host: &impl Host, service: &mut Service, argument: &[u8]) -> Result<(), Error> {
+    let (key, value, options) = general::decode::<(String, String, Option<WriteOptions>)>(argument)?;
+    check_key(&key)?;
+    at_most("value", VALUE_BYTES_MAX, &value)?;
+    let idempotency_key = options.and_then(|options| options.idempotency_key);
+    let Some(idempotency_key) = idempotency_key else {
+        let version = ops::kv::put(&mut service.database, &key, &value)?;
+        host.reply(&replies::written(version));
+        return Ok(());
+    };
+    let request = Request::new(host, guard::KV_PUT.name, &idempotency_key, argument)?;
+    let reply = service.database.write(|writer| {
+        let put = || Ok(replies::written(ops::kv::put_within(writer, &key, &value)?).to_vec());
+        ops::idempotency::run(writer, &request, put)
+    })?;
+    host.reply(&reply);
+    Ok(())
 }
 
 /// `kv_get`.
 #[inline(always)]
 pub fn get(host: &impl Host, service: &mut Service) {
-    raw(host, &guard::KV_GET, |argument| {
+    raw(host, service, &guard::KV_GET, |service, argument| {
         let found = match arguments::key(argument) {
             Some(key) => get_checked(service, key)?,
             None => get_unusual(service, argument)?,
@@ -71,7 +81,7 @@ fn get_unusual(service: &mut Service, argument: &[u8]) -> Result<bool, Error> {
 
 /// `kv_get_many`.
 pub fn get_many(host: &impl Host, service: &mut Service) {
-    raw(host, &guard::KV_GET_MANY, |argument| {
+    raw(host, service, &guard::KV_GET_MANY, |service, argument| {
         let Some(keys) = arguments::keys(argument) else { return get_many_unusual(host, service, argument) };
         check_count(keys.count())?;
         match keys.decode() {
@@ -116,20 +126,19 @@ fn get_many_unusual(host: &impl Host, service: &mut Service, argument: &[u8]) ->
 
 /// `kv_set_note`.
 pub fn set_note(host: &impl Host, service: &mut Service) {
-    typed(host, &guard::KV_SET_NOTE, &method::KV_SET_NOTE, |(key, note, _options)| {
+    let options = |(_, _, options): &(String, Option<String>, Option<WriteOptions>)| options.clone();
+    write(host, service, &guard::KV_SET_NOTE, &method::KV_SET_NOTE, options, |_, writer, (key, note, _)| {
         check_key(&key)?;
         if let Some(note) = &note {
             at_most("note", NOTE_BYTES_MAX, note)?;
         }
-        let found =
-            service.database.write(|writer| Ok::<_, Failure>(ops::kv::set_note(writer, &key, note.as_deref())?))?;
-        if found { Ok(()) } else { Err(no_key(key)) }
+        if ops::kv::set_note(writer, &key, note.as_deref())? { Ok(()) } else { Err(no_key(key).into()) }
     });
 }
 
 /// `kv_get_note`.
 pub fn get_note(host: &impl Host, service: &mut Service) {
-    typed(host, &guard::KV_GET_NOTE, &method::KV_GET_NOTE, |(key,)| {
+    typed(host, service, &guard::KV_GET_NOTE, &method::KV_GET_NOTE, |service, (key,)| {
         check_key(&key)?;
         let note = service.database.read(|reader| Ok::<_, Failure>(ops::kv::get_note(reader, &key)?))?;
         note.ok_or_else(|| no_key(key))
@@ -138,7 +147,7 @@ pub fn get_note(host: &impl Host, service: &mut Service) {
 
 /// `kv_count`.
 pub fn count(host: &impl Host, service: &mut Service) {
-    typed(host, &guard::KV_COUNT, &method::KV_COUNT, |()| {
+    typed(host, service, &guard::KV_COUNT, &method::KV_COUNT, |service, ()| {
         let (count, _) =
             service.database.read_within(&read_budget(host), |reader| Ok::<_, Failure>(ops::kv::count(reader)?));
         Ok(count?)

@@ -1,22 +1,32 @@
 //! The methods: each decodes, authorises, calls, and maps errors; nothing else.
+pub mod access;
 pub mod db;
 pub mod kv;
 
 use crate::codec::general;
-use crate::guard::Rule;
+use crate::error::Failure;
+use crate::guard::{Roles, Rule};
 use crate::host::Host;
 use crate::limits::{QUERY_INSTRUCTIONS_MAX, REPLICATED_INSTRUCTIONS_MAX};
+use crate::ops;
+use crate::ops::idempotency::Request;
+use crate::service::Service;
 use candid::CandidType;
 use candid::utils::ArgumentDecoder;
-use icsql_engine::Budget;
+use icsql_engine::{Budget, Writer};
 use icsql_types::method::Method;
-use icsql_types::{Answer, Error};
+use icsql_types::{Answer, Error, WriteOptions};
 
 /// Lets a message through its rule and hands its argument to `body`, which replies if it succeeds.
 #[inline(always)]
-fn raw(host: &impl Host, rule: &Rule, body: impl FnOnce(&[u8]) -> Result<(), Error>) {
-    let outcome = match rule.check(host) {
-        Ok(bytes) => host.with_argument(bytes, body),
+fn raw(
+    host: &impl Host,
+    service: &mut Service,
+    rule: &Rule,
+    body: impl FnOnce(&mut Service, &[u8]) -> Result<(), Error>,
+) {
+    let outcome = match rule.check(host, &service.roles) {
+        Ok(bytes) => host.with_argument(bytes, |argument| body(service, argument)),
         Err(error) => Err(error),
     };
     if let Err(error) = outcome {
@@ -25,16 +35,55 @@ fn raw(host: &impl Host, rule: &Rule, body: impl FnOnce(&[u8]) -> Result<(), Err
 }
 
 /// The same for a method whose argument and reply the candid crate decodes and encodes.
-fn typed<A, R>(host: &impl Host, rule: &Rule, _types: &Method<A, Answer<R>>, body: impl FnOnce(A) -> Result<R, Error>)
+fn typed<A, R>(
+    host: &impl Host,
+    service: &mut Service,
+    rule: &Rule,
+    _types: &Method<A, Answer<R>>,
+    body: impl FnOnce(&mut Service, A) -> Result<R, Error>,
+) where
+    A: for<'a> ArgumentDecoder<'a>,
+    R: CandidType,
+{
+    raw(host, service, rule, |service, argument| {
+        let value = body(service, general::decode(argument)?)?;
+        host.reply(&general::encode(Ok(&value))?);
+        Ok(())
+    });
+}
+
+/// The same for a method that writes and can be safe to repeat: `body` runs in a transaction, which a call with an
+/// idempotency key enters once. Answers whether the call has succeeded.
+fn write<A, R>(
+    host: &impl Host,
+    service: &mut Service,
+    rule: &'static Rule,
+    _types: &Method<A, Answer<R>>,
+    options: impl FnOnce(&A) -> Option<WriteOptions>,
+    body: impl FnOnce(&Roles, &Writer<'_>, A) -> Result<R, Failure>,
+) -> bool
 where
     A: for<'a> ArgumentDecoder<'a>,
     R: CandidType,
 {
-    raw(host, rule, |argument| {
-        let value = body(general::decode(argument)?)?;
-        host.reply(&general::encode(Ok(&value))?);
+    let mut succeeded = false;
+    raw(host, service, rule, |service, argument| {
+        let arguments: A = general::decode(argument)?;
+        let key = options(&arguments).and_then(|options| options.idempotency_key);
+        let request = key.as_deref().map(|key| Request::new(host, rule.name, key, argument)).transpose()?;
+        let Service { database, roles, .. } = service;
+        let reply = database.write(|writer| {
+            let reply = || Ok(general::encode(Ok(&body(roles, writer, arguments)?))?);
+            match &request {
+                Some(request) => ops::idempotency::run(writer, request, reply),
+                None => reply(),
+            }
+        })?;
+        host.reply(&reply);
+        succeeded = true;
         Ok(())
     });
+    succeeded
 }
 
 #[cold]

@@ -10,10 +10,11 @@ const VEC_TEXT: &[u8] = b"DIDL\x01\x6d\x71\x01\x00";
 const TWO_TEXTS: &[u8] = b"DIDL\x00\x02\x71\x71";
 /// `(text, text, null)`.
 const TWO_TEXTS_NULL: &[u8] = b"DIDL\x00\x03\x71\x71\x7f";
-/// `(text, text, opt record {})` as the candid crate numbers the types: it enters a type before its parts.
-const TWO_TEXTS_OPT_OUTER_FIRST: &[u8] = b"DIDL\x02\x6e\x01\x6c\x00\x03\x71\x71\x00";
+/// `(text, text, opt record { idempotency_key : opt text })` as the candid crate numbers the types: it enters a type before
+/// its parts.
+const TWO_TEXTS_OPT_OUTER_FIRST: &[u8] = b"DIDL\x03\x6e\x01\x6c\x01\xf1\x8f\x9a\x83\x0f\x02\x6e\x71\x03\x71\x71\x00";
 /// The same as JavaScript agents number them: parts first.
-const TWO_TEXTS_OPT_INNER_FIRST: &[u8] = b"DIDL\x02\x6c\x00\x6e\x00\x03\x71\x71\x01";
+const TWO_TEXTS_OPT_INNER_FIRST: &[u8] = b"DIDL\x03\x6e\x71\x6c\x01\xf1\x8f\x9a\x83\x0f\x00\x6e\x01\x03\x71\x71\x02";
 
 /// The argument of `kv_get`.
 pub fn key(argument: &[u8]) -> Option<&str> {
@@ -22,7 +23,7 @@ pub fn key(argument: &[u8]) -> Option<&str> {
     input.0.is_empty().then_some(key)
 }
 
-/// The arguments of `kv_put`: key and value. Its options hold nothing yet.
+/// The arguments of `kv_put` without options: key and value.
 pub fn key_and_value(argument: &[u8]) -> Option<(&str, &str)> {
     let (texts, has_option) = if let Some(rest) = argument.strip_prefix(TWO_TEXTS_OPT_INNER_FIRST) {
         (rest, true)
@@ -36,8 +37,8 @@ pub fn key_and_value(argument: &[u8]) -> Option<(&str, &str)> {
     let mut input = Input(texts);
     let key = input.text()?;
     let value = input.text()?;
-    // An empty record has no bytes, so an option is its tag alone.
-    let rest = if has_option { matches!(input.0, [0 | 1]) } else { input.0.is_empty() };
+    // The options are null, or a record whose one field is null.
+    let rest = if has_option { matches!(input.0, [0] | [1, 0]) } else { input.0.is_empty() };
     rest.then_some((key, value))
 }
 

@@ -41,13 +41,27 @@ fn not_text(kind: &str) -> Failure {
 #[inline]
 pub fn put(database: &mut Database, key: &str, value: &str) -> Result<u64, Failure> {
     let version = database.next_transaction_id();
-    // SQLite's integers are signed. At a billion transactions a second it is 292 years until this fails.
-    let stored = i64::try_from(version).map_err(|_| Error::Other {
+    database.execute(&PUT, (key, stored(version)?, value))?;
+    Ok(version)
+}
+
+/// The same in a transaction that does more.
+///
+/// # Errors
+/// The engine's.
+pub fn put_within(writer: &Writer<'_>, key: &str, value: &str) -> Result<u64, Failure> {
+    let version = writer.id();
+    writer.execute(&PUT, (key, stored(version)?, value))?;
+    Ok(version)
+}
+
+/// SQLite's integers are signed. At a billion transactions a second it is 292 years until this fails.
+#[inline]
+fn stored(version: u64) -> Result<i64, Error> {
+    i64::try_from(version).map_err(|_| Error::Other {
         code: "transactions".to_owned(),
         message: format!("transaction {version} is the last that can be numbered; move the data to a new canister"),
-    })?;
-    database.execute(&PUT, (key, stored, value))?;
-    Ok(version)
+    })
 }
 
 /// Sets the note of a key, or removes it. `false`: there is no such key.

@@ -1,24 +1,34 @@
 //! A whole service on heap memory, called as the platform would: argument bytes in, reply bytes out.
 use candid::utils::{ArgumentDecoder, ArgumentEncoder};
 use candid::{CandidType, Deserialize, decode_args, encode_args};
-use icsql_canister::host::Host;
+use icsql_canister::host::{Caller, Host};
 use icsql_canister::service::Service;
 use icsql_engine::OpenOptions;
 use icsql_engine::stable::heap::HeapMemory;
 use icsql_types::{Answer, Error, InitArg};
 use std::cell::{Cell, RefCell};
 
+/// The one controller.
+pub const CONTROLLER: &[u8] = b"controller";
+
 /// One message.
 pub struct Message {
     argument: Vec<u8>,
-    controller: bool,
+    caller: Caller,
+    time_ns: u64,
     reads: Cell<u32>,
     replies: RefCell<Vec<Vec<u8>>>,
 }
 
 impl Message {
+    /// From a controller, or from a stranger.
     pub fn new(argument: Vec<u8>, controller: bool) -> Self {
-        Self { argument, controller, reads: Cell::default(), replies: RefCell::default() }
+        Self::from(argument, if controller { CONTROLLER } else { b"stranger" }, 0)
+    }
+
+    pub fn from(argument: Vec<u8>, caller: &[u8], time_ns: u64) -> Self {
+        let caller = Caller::new(caller).expect("a principal of the tests is short");
+        Self { argument, caller, time_ns, reads: Cell::default(), replies: RefCell::default() }
     }
 }
 
@@ -32,8 +42,16 @@ impl Host for Message {
         body(&self.argument[..bytes])
     }
 
-    fn caller_is_controller(&self) -> bool {
-        self.controller
+    fn caller(&self) -> Caller {
+        self.caller
+    }
+
+    fn is_controller(&self, principal: &Caller) -> bool {
+        principal.as_slice() == CONTROLLER
+    }
+
+    fn time_ns(&self) -> u64 {
+        self.time_ns
     }
 
     fn is_replicated(&self) -> bool {
@@ -59,7 +77,7 @@ impl Canister {
     }
 
     pub fn on(stable: HeapMemory) -> Result<Self, Error> {
-        let service = Service::open(stable.clone(), InitArg {}, OpenOptions::default())?;
+        let service = Service::open(stable.clone(), InitArg::default(), OpenOptions::default())?;
         Ok(Self { stable, service })
     }
 
@@ -72,7 +90,11 @@ impl Canister {
 
     /// Sends raw bytes and answers the reply. There is exactly one, whatever the bytes are.
     pub fn send(&mut self, endpoint: Endpoint, argument: Vec<u8>, controller: bool) -> Vec<u8> {
-        let message = Message::new(argument, controller);
+        self.deliver(endpoint, Message::new(argument, controller))
+    }
+
+    /// Sends a message and answers the reply.
+    pub fn deliver(&mut self, endpoint: Endpoint, message: Message) -> Vec<u8> {
         endpoint(&message, &mut self.service);
         let mut replies = message.replies.into_inner();
         assert_eq!(replies.len(), 1, "a message gets one reply");

@@ -2,6 +2,7 @@
 use crate::common::{Canister, Endpoint};
 use icsql_canister::api::{db, kv};
 use icsql_canister::ops;
+use icsql_engine::Budget;
 use icsql_engine::stable::heap::HeapMemory;
 use icsql_engine::stable::manager::MemoryManager;
 use icsql_engine::stable::superblock::Superblock;
@@ -123,7 +124,8 @@ fn a_check_says_what_its_budget_did_not_reach() {
     // As if it were a large database, which is checked table by table.
     let large = icsql_engine::Meta { image_pages: 1_000_000, ..meta };
     let check = |meta, budget| -> Result<IntegrityReport, icsql_engine::Error> {
-        database.read(|reader| ops::db::integrity_check(reader, meta, budget))
+        let limit = Budget { instructions: budget, ..Budget::UNLIMITED };
+        database.read_within(&limit, |reader| ops::db::integrity_check(reader, meta, budget)).0
     };
     let whole = check(&meta, u64::MAX).unwrap();
     assert!(whole.complete && whole.unchecked.is_empty());
@@ -155,7 +157,9 @@ fn a_table_that_is_damaged_is_reported_without_the_whole() {
     let database = &canister.service.database;
     let large = icsql_engine::Meta { image_pages: 1_000_000, ..database.meta() };
     let found = |budget| -> Option<IntegrityReport> {
-        let report = database.read(|reader| ops::db::integrity_check(reader, &large, budget)).ok()?;
+        let limit = Budget { instructions: budget, ..Budget::UNLIMITED };
+        let (report, _) = database.read_within(&limit, |reader| ops::db::integrity_check(reader, &large, budget));
+        let report = report.ok()?;
         (!report.complete && !report.problems.is_empty()).then_some(report)
     };
     // Some budget is enough for the table and not for the database as a whole.

@@ -74,7 +74,7 @@ fn calls_with_and_without_options_do_the_same() {
     let arguments = [
         encode_args(("k", "1")).unwrap(),
         encode_args(("k", "2", None::<WriteOptions>)).unwrap(),
-        encode_args(("k", "3", Some(WriteOptions {}))).unwrap(),
+        encode_args(("k", "3", Some(WriteOptions::default()))).unwrap(),
         encode_args(("k", "4", ())).unwrap(),
         encode_args(("k", "5", Some((7u8, "a newer field")))).unwrap(),
         encode_args(("k", "6", None::<WriteOptions>, "a further argument")).unwrap(),
