@@ -1,5 +1,6 @@
 //! Types of the methods `kv_…`.
 use candid::CandidType;
+use serde_bytes::ByteBuf;
 use serde::{Deserialize, Serialize};
 
 /// A value of the key-value store.
@@ -69,7 +70,7 @@ pub struct KvList {
     /// Most bytes of keys, values and notes.
     pub max_bytes: Option<u64>,
     /// Where the page before ended.
-    pub cursor: Option<serde_bytes::ByteBuf>,
+    pub cursor: Option<ByteBuf>,
 }
 
 /// A page of entries.
@@ -78,7 +79,7 @@ pub struct KvPage {
     /// The entries.
     pub entries: Vec<Entry>,
     /// Where the next page goes on; none at the end.
-    pub cursor: Option<serde_bytes::ByteBuf>,
+    pub cursor: Option<ByteBuf>,
 }
 
 /// What a delete did.
