@@ -2,4 +2,6 @@
 mod access;
 mod common;
 mod db;
+mod entries;
+
 mod kv;
