@@ -50,7 +50,7 @@ impl Service {
                 database.write(|writer| ops::access::set_public_kv(writer, public))?;
             }
             let roles = database.read(ops::access::load)?;
-            let kv = database.read(ops::kv::State::load)?;
+            let kv = database.read(|reader| Ok::<_, Failure>(ops::kv::State::load(reader)))?;
             Ok((database, roles, kv))
         };
         let (database, roles, kv) = open()?;

@@ -1,7 +1,7 @@
 //! Types of the methods `kv_…`.
 use candid::CandidType;
-use serde_bytes::ByteBuf;
 use serde::{Deserialize, Serialize};
+use serde_bytes::ByteBuf;
 
 /// A value of the key-value store.
 #[derive(CandidType, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]

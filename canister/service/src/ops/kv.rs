@@ -41,12 +41,21 @@ pub struct State {
 }
 
 impl State {
+    /// What is safe to take for the state when it cannot be read.
+    const UNKNOWN: Self = Self { next_expiry: Some(0), parts: true };
+
     /// Reads it from the database.
     ///
     /// # Errors
     /// The engine's.
-    pub fn load(reader: &Reader<'_>) -> Result<Self, EngineError> {
+    pub fn of(reader: &Reader<'_>) -> Result<Self, EngineError> {
         Ok(Self { next_expiry: next_expiry(reader)?, parts: parts::any(reader)? })
+    }
+
+    /// The same when the service starts. A damaged table does not keep it from starting: what is whole can be read, and
+    /// the damage can be looked for.
+    pub fn load(reader: &Reader<'_>) -> Self {
+        Self::of(reader).unwrap_or(Self::UNKNOWN)
     }
 
     /// Whether no entry expires and no value is in parts.

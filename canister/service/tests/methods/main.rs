@@ -3,5 +3,6 @@ mod access;
 mod common;
 mod db;
 mod entries;
+mod histories;
 
 mod kv;

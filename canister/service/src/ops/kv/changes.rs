@@ -3,7 +3,7 @@
 //! As long as no entry expires and no value is in parts, which the heap knows, each change is a statement or two. Else
 //! what was stored is looked up first, so that nothing of it is left behind.
 use super::entry::{self, Found, Stored};
-use super::{EXISTS, PUT, State, next_expiry, parts};
+use super::{EXISTS, PUT, State, parts};
 use crate::error::Failure;
 use crate::guard::too_large;
 use crate::limits::{
@@ -22,8 +22,7 @@ static EXPIRED: Sql =
     Sql::new("SELECT key FROM main.kv_expiry WHERE expires_at <= ?1 ORDER BY expires_at, key LIMIT ?2");
 
 /// Statements to keep prepared.
-pub static STATEMENTS: &[&Sql] =
-    &[&DELETE, &SET_NOTE, &REMOVE_NOTE, &SET_EXPIRY, &REMOVE_EXPIRY, &EXPIRED];
+pub static STATEMENTS: &[&Sql] = &[&DELETE, &SET_NOTE, &REMOVE_NOTE, &SET_EXPIRY, &REMOVE_EXPIRY, &EXPIRED];
 
 /// How much expired data one step of sweeping removes.
 #[derive(Clone, Copy, Debug)]
@@ -61,7 +60,16 @@ impl<'w> Changes<'w> {
     pub fn begin(writer: &'w Writer<'w>, now: u64, before: State) -> Result<Self, Failure> {
         let version = writer.id();
         let stored_version = super::stored_version(version)?;
-        Ok(Self { writer, now, version, stored_version, before, careful: !before.is_plain(), parts_removed: 0, changed: false })
+        Ok(Self {
+            writer,
+            now,
+            version,
+            stored_version,
+            before,
+            careful: !before.is_plain(),
+            parts_removed: 0,
+            changed: false,
+        })
     }
 
     /// The id of this transaction if it has changed anything that can be seen, else of the one before.
@@ -80,7 +88,7 @@ impl<'w> Changes<'w> {
         if self.before.next_expiry.is_some_and(|at| at <= self.now) {
             self.sweep(Sweep::BESIDE_A_WRITE)?;
         }
-        Ok(State { next_expiry: next_expiry(self.writer)?, parts: parts::any(self.writer)? })
+        Ok(State::of(self.writer)?)
     }
 
     /// The entry of a key, unless it has expired.
