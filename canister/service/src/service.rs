@@ -14,6 +14,10 @@ pub struct Service {
     pub database: Database,
     /// Who may call what.
     pub roles: Roles,
+    /// What is known of the entries without asking the database.
+    pub kv: ops::kv::State,
+    /// When the platform's timer comes, in nanoseconds since 1970; none: it is not set.
+    pub timer: Option<u64>,
     /// The whole stable memory, to ask for its size.
     pub stable: Box<dyn Memory>,
     /// Where `kv_get` builds its reply: kept, so that a call finds it large enough.
@@ -35,18 +39,22 @@ impl Service {
     ) -> Result<Self, Error> {
         let manager = MemoryManager::open(stable.clone())
             .map_err(|error| Error::Other { code: "stable memory".to_owned(), message: error.to_string() })?;
-        let open = || -> Result<(Database, Roles), Failure> {
+        let open = || -> Result<(Database, Roles, ops::kv::State), Failure> {
             let (image, hashes) = (manager.get(DATABASE_MEMORY_ID), manager.get(PAGE_HASH_MEMORY_ID));
             let mut database = Database::open(image, hashes, options)?;
             database.migrate(schema::MIGRATIONS)?;
-            database.keep(ops::kv::STATEMENTS)?;
+            for statements in ops::kv::STATEMENTS {
+                database.keep(statements)?;
+            }
             if let Some(public) = settings.public_kv {
                 database.write(|writer| ops::access::set_public_kv(writer, public))?;
             }
             let roles = database.read(ops::access::load)?;
-            Ok((database, roles))
+            let kv = database.read(|reader| Ok::<_, Failure>(ops::kv::State::load(reader)))?;
+            Ok((database, roles, kv))
         };
-        let (database, roles) = open()?;
-        Ok(Self { database, roles, stable: Box::new(stable), value: replies::Value::new(), values: Vec::new() })
+        let (database, roles, kv) = open()?;
+        let (value, values) = (replies::Value::new(), Vec::new());
+        Ok(Self { database, roles, kv, timer: None, stable: Box::new(stable), value, values })
     }
 }

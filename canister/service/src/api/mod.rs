@@ -2,6 +2,7 @@
 pub mod access;
 pub mod db;
 pub mod kv;
+pub mod timer;
 
 use crate::codec::general;
 use crate::error::Failure;

@@ -2,4 +2,7 @@
 mod access;
 mod common;
 mod db;
+mod entries;
+mod histories;
+
 mod kv;
