@@ -3,7 +3,7 @@
 //! Each is a file in `tests/fixtures`, which is never changed once a version has written it. To add that of the Wasm in
 //! `target/icsql.wasm`:
 //!
-//!     ICSQL_FIXTURE=NAME cargo test --workspace --test versions make -- --ignored --nocapture
+//!     ICSQL_FIXTURE=NAME cargo test --workspace --no-fail-fast --test versions make -- --ignored --nocapture
 
 use icsql_tests::{Icsql, root};
 use icsql_types::Values;
@@ -22,7 +22,12 @@ struct Stored {
     check: fn(&Icsql),
 }
 
-const STORED: &[Stored] = &[];
+const STORED: &[Stored] = &[Stored {
+    name: "service-365c04d",
+    last_version: 601,
+    digest: "40dd6354f075b5de",
+    check: keys_and_values,
+}];
 
 const ROWS: usize = 600;
 

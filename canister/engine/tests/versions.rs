@@ -2,7 +2,7 @@
 //!
 //! Each is a file in `tests/fixtures`, which is never changed once a version has written it. To add that of this version:
 //!
-//!     ICSQL_FIXTURE=NAME cargo test --workspace --test versions make -- --ignored --nocapture
+//!     ICSQL_FIXTURE=NAME cargo test --workspace --no-fail-fast --test versions make -- --ignored --nocapture
 mod support;
 
 use icsql_engine::stable::heap::HeapMemory;
