@@ -159,6 +159,9 @@ fn a_deleted_key_is_gone_with_its_note() {
     assert_eq!(deleted, Deleted { deleted: 1, version: before + 1 });
     assert!(deleted.version > version);
     assert_eq!(get(&mut canister, "a"), Ok(None));
+    put(&mut canister, "c", "3");
+    assert_eq!(canister.call::<Deleted>(DELETE, ("c",)).unwrap().deleted, 1, "without options too");
+    assert_eq!(get(&mut canister, "c"), Ok(None));
     put(&mut canister, "a", "2");
     assert_eq!(canister.call::<Option<String>>(kv::get_note, ("a",)), Ok(None), "the note does not come back");
 

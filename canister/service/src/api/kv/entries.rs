@@ -1,7 +1,7 @@
 //! Methods for blobs, whole entries, lists and several changes at once.
 use super::{at_index, check_count, check_key, commit, no_key};
 use crate::api::{raw, typed};
-use crate::codec::general;
+use crate::codec::{arguments, general, replies};
 use crate::error::Failure;
 use crate::guard::{self, Rule, too_large};
 use crate::host::Host;
@@ -74,12 +74,24 @@ pub fn append(host: &impl Host, service: &mut Service) {
 
 /// `kv_delete`.
 pub fn delete(host: &impl Host, service: &mut Service) {
-    let options = |(_, options): &(String, Option<WriteOptions>)| options.clone();
-    change(host, service, &guard::KV_DELETE, &method::KV_DELETE, options, |changes, (key, _)| {
-        check_key(&key)?;
-        let deleted = u64::from(changes.delete(&key)?);
-        Ok(Deleted { deleted, version: changes.version() })
+    raw(host, service, &guard::KV_DELETE, |service, argument| {
+        // A key without options is sent as it is to `kv_get`.
+        if let Some(key) = arguments::key(argument) {
+            return delete_key(host, service, None, key);
+        }
+        let (key, options) = general::decode::<(String, Option<WriteOptions>)>(argument)?;
+        let options = options.unwrap_or_default();
+        let request = Request::of(host, guard::KV_DELETE.name, &options, argument)?;
+        delete_key(host, service, request.as_ref(), &key)
     });
+}
+
+fn delete_key(host: &impl Host, service: &mut Service, request: Option<&Request<'_>>, key: &str) -> Result<(), Error> {
+    check_key(key)?;
+    commit(host, service, request, |changes| {
+        let deleted = u64::from(changes.delete(key)?);
+        Ok(replies::deleted(deleted, changes.version()))
+    })
 }
 
 /// `kv_delete_many`.
