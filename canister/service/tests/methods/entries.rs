@@ -1,15 +1,13 @@
-//! Blobs, whole entries, lists, several changes at once, expiry and large values through the methods, on heap memory.
+//! Blobs, whole entries, lists and several changes at once through the methods, on heap memory.
 use crate::common::{Canister, Endpoint};
 use icsql_canister::api::kv;
 use icsql_canister::api::kv::entries;
 use icsql_canister::limits::{
-    KEY_BYTES_MAX, KEYS_MAX, LIST_BYTES_MAX, LIST_ENTRIES_DEFAULT, LIST_ENTRIES_MAX, LIST_KEYS_SCANNED_MAX,
-    NOTE_BYTES_MAX, OPERATIONS_MAX, REMOVED_PARTS_MAX, SWEEP_AGAIN_NS, SWEEP_DELAY_NS, SWEEP_ENTRIES_PER_TIMER,
-    SWEEP_ENTRIES_PER_WRITE, SWEEP_PARTS_PER_TIMER, VALUE_BYTES_MAX, VALUE_IN_PARTS_BYTES_MAX, VALUE_PART_BYTES,
+    KEY_BYTES_MAX, KEYS_MAX, LIST_BYTES_MAX, LIST_ENTRIES_DEFAULT, LIST_ENTRIES_MAX, NOTE_BYTES_MAX, OPERATIONS_MAX,
+    VALUE_BYTES_MAX,
 };
-use icsql_engine::Error as EngineError;
 use icsql_types::{
-    Answer, Appended, ByteBuf, Condition, Deleted, Entry, Error, KvList, KvOperation, KvPage, KvValue, Part, Values,
+    Answer, Appended, ByteBuf, Condition, Deleted, Entry, Error, KvList, KvOperation, KvPage, KvValue, Part,
     WriteOptions, Written,
 };
 
@@ -23,7 +21,7 @@ pub const DELETE_MANY: Endpoint = entries::delete_many;
 pub const WRITE: Endpoint = entries::write;
 
 const NO_OPTIONS: Option<WriteOptions> = None;
-const SECOND: u64 = 1_000_000_000;
+pub const SECOND: u64 = 1_000_000_000;
 
 pub fn put(canister: &mut Canister, key: &str, value: &str) -> u64 {
     canister.call::<Written>(kv::put, (key, value)).unwrap().version
@@ -74,7 +72,7 @@ pub fn list_all(canister: &mut Canister, request: &KvList) -> Vec<Entry> {
     }
 }
 
-fn keys_of(entries: &[Entry]) -> Vec<&str> {
+pub fn keys_of(entries: &[Entry]) -> Vec<&str> {
     entries.iter().map(|entry| entry.key.as_str()).collect()
 }
 
@@ -82,24 +80,24 @@ pub fn put_op(key: &str, value: KvValue, expires_at: Option<u64>, condition: Opt
     KvOperation::Put { key: key.to_owned(), value, expires_at, condition }
 }
 
-fn text(value: &str) -> KvValue {
+pub fn text(value: &str) -> KvValue {
     KvValue::Text(value.to_owned())
 }
 
-fn put_until(canister: &mut Canister, key: &str, value: &str, expires_at: u64) {
+pub fn put_until(canister: &mut Canister, key: &str, value: &str, expires_at: u64) {
     write(canister, &[put_op(key, text(value), Some(expires_at), None)]).unwrap();
 }
 
-fn set_note(canister: &mut Canister, key: &str, note: &str) -> Answer<()> {
+pub fn set_note(canister: &mut Canister, key: &str, note: &str) -> Answer<()> {
     canister.call(kv::set_note, (key, Some(note), NO_OPTIONS))
 }
 
-fn too_large(what: &str, limit: usize, actual: usize) -> Error {
+pub fn too_large(what: &str, limit: usize, actual: usize) -> Error {
     Error::TooLarge { what: what.to_owned(), limit: limit as u64, actual: actual as u64 }
 }
 
 /// Rows of a table of the service's.
-fn rows(canister: &Canister, table: &str) -> i64 {
+pub fn rows(canister: &Canister, table: &str) -> i64 {
     let sql = format!("SELECT count(*) FROM main.{table}");
     canister.service.database.read(|reader| reader.query_row(&sql, (), |row| row.integer(0))).unwrap().unwrap()
 }
@@ -355,212 +353,6 @@ fn conditions_hold_for_all_or_nothing_is_done() {
 }
 
 #[test]
-fn an_expired_entry_is_gone_at_once_for_all_who_ask() {
-    let mut canister = Canister::install();
-    let at = canister.now + 10 * SECOND;
-    put(&mut canister, "stays", "s");
-    put_until(&mut canister, "goes", "g", at);
-    set_note(&mut canister, "goes", "note").unwrap();
-    assert_eq!(get_entry(&mut canister, "goes").unwrap().expires_at, Some(at));
-    assert!(get_entry(&mut canister, "goes").unwrap().version > get_entry(&mut canister, "stays").unwrap().version);
-
-    canister.now = at - 1;
-    assert_eq!(get(&mut canister, "goes"), Ok(Some("g".to_owned())));
-    assert_eq!(canister.call::<u64>(kv::count, ()), Ok(2));
-    canister.now = at;
-    let gone = |canister: &mut Canister| {
-        assert_eq!(get(canister, "goes"), Ok(None));
-        assert_eq!(canister.call::<Values>(kv::get_many, (vec!["goes", "stays"],)).unwrap().values[0], None);
-        assert_eq!(get_entry(canister, "goes"), None);
-        assert_eq!(read(canister, "goes", 0, 9), Ok(None));
-        assert_eq!(keys_of(&list_all(canister, &KvList::default())), ["stays"]);
-        assert_eq!(canister.call::<u64>(kv::count, ()), Ok(1));
-        let missing = Error::NotFound { what: "key".to_owned(), name: "goes".to_owned() };
-        assert_eq!(canister.call::<Option<String>>(kv::get_note, ("goes",)), Err(missing.clone()));
-        assert_eq!(set_note(canister, "goes", "n"), Err(missing));
-    };
-    gone(&mut canister);
-    let mut canister = canister.upgrade();
-    gone(&mut canister);
-    assert_eq!(rows(&canister, "kv"), 2, "nobody has removed it yet");
-    let absent = [put_op("goes", text("again"), None, Some(Condition::Absent))];
-    write(&mut canister, &absent).unwrap();
-    let entry = get_entry(&mut canister, "goes").unwrap();
-    assert_eq!(
-        (entry.value, entry.expires_at, entry.note),
-        (Some(text("again")), None, None),
-        "nothing of it came back"
-    );
-    canister.now += 1_000 * SECOND;
-    assert_eq!(get(&mut canister, "goes"), Ok(Some("again".to_owned())));
-}
-
-#[test]
-fn what_writes_do_with_an_expiry() {
-    let mut canister = Canister::install();
-    let at = canister.now + 10 * SECOND;
-    let expiry = |canister: &mut Canister| get_entry(canister, "k").map(|entry| (entry.expires_at, entry.note));
-    let noted = Some("n".to_owned());
-    put_until(&mut canister, "k", "1", at);
-    set_note(&mut canister, "k", "n").unwrap();
-    assert_eq!(expiry(&mut canister), Some((Some(at), noted.clone())), "a note leaves the expiry alone");
-    put_until(&mut canister, "k", "2", at + 1);
-    assert_eq!(expiry(&mut canister), Some((Some(at + 1), noted.clone())), "a put sets it anew");
-    put(&mut canister, "k", "3");
-    assert_eq!(expiry(&mut canister), Some((None, noted.clone())), "a put without one clears it");
-    write(&mut canister, &[put_op("k", KvValue::Blob(vec![1]), Some(at), None)]).unwrap();
-    append(&mut canister, "k", &[2]).unwrap();
-    assert_eq!(expiry(&mut canister), Some((Some(at), noted)), "an append leaves it alone");
-
-    canister.now = at;
-    assert_eq!(append(&mut canister, "k", &[3]).unwrap().size, 1, "it begins anew");
-    assert_eq!(expiry(&mut canister), Some((None, None)));
-    put_until(&mut canister, "k", "past", at);
-    assert_eq!(get(&mut canister, "k"), Ok(None), "a time in the past is gone at once");
-    let beyond = [put_op("k", text("v"), Some(i64::MAX as u64 + 1), None)];
-    let error = write(&mut canister, &beyond).unwrap_err();
-    assert!(matches!(&error, Error::InvalidArgument { argument, .. } if argument == "expires_at"), "{error:?}");
-    put_until(&mut canister, "k", "last", i64::MAX as u64);
-    assert_eq!(get_entry(&mut canister, "k").unwrap().expires_at, Some(i64::MAX as u64));
-    // A deleted key takes its expiry along.
-    assert_eq!(delete(&mut canister, "k").deleted, 1);
-    assert_eq!((rows(&canister, "kv_expiry"), rows(&canister, "kv_note")), (0, 0));
-    assert!(canister.service.kv.is_plain());
-}
-
-#[test]
-fn the_timer_sweeps_in_bounded_steps_and_rests() {
-    let mut canister = Canister::install();
-    put(&mut canister, "stays", "s");
-    assert_eq!(canister.timer, None, "nothing expires");
-    let at = canister.now + 100 * SECOND;
-    let total = 2 * SWEEP_ENTRIES_PER_TIMER as usize + 500;
-    let operations: Vec<KvOperation> =
-        (0..total).map(|index| put_op(&format!("k{index:05}"), text("v"), Some(at + index as u64), None)).collect();
-    for part in operations.chunks(OPERATIONS_MAX) {
-        write(&mut canister, part).unwrap();
-    }
-    assert_eq!(canister.timer, Some(at + SWEEP_DELAY_NS));
-    let mut canister = canister.upgrade();
-    assert_eq!(canister.timer, Some(at + SWEEP_DELAY_NS), "an upgrade sets it again");
-
-    let mut left = Vec::new();
-    canister.wait(100 * SECOND + SWEEP_DELAY_NS);
-    left.push(rows(&canister, "kv_expiry"));
-    for _ in 0..2 {
-        canister.wait(SWEEP_AGAIN_NS);
-        left.push(rows(&canister, "kv_expiry"));
-    }
-    // Each firing also takes the step that a write takes.
-    let step = i64::from(SWEEP_ENTRIES_PER_TIMER + SWEEP_ENTRIES_PER_WRITE);
-    assert_eq!(left, [total as i64 - step, total as i64 - 2 * step, 0]);
-    assert_eq!(canister.timer, None, "nothing is left that expires");
-    assert_eq!(rows(&canister, "kv"), 1);
-    assert!(canister.service.kv.is_plain());
-}
-
-#[test]
-fn writes_sweep_a_little_beside_their_own_work() {
-    let mut canister = Canister::install();
-    let at = canister.now + SECOND;
-    let operations: Vec<KvOperation> =
-        (0..10).map(|index| put_op(&format!("k{index}"), text("v"), Some(at), None)).collect();
-    write(&mut canister, &operations).unwrap();
-    canister.now = at;
-    let mut left = Vec::new();
-    while !canister.service.kv.is_plain() {
-        put(&mut canister, "other", "v");
-        left.push(rows(&canister, "kv_expiry"));
-    }
-    assert_eq!(left, [6, 2, 0]);
-    assert_eq!(rows(&canister, "kv"), 1);
-}
-
-/// Bytes that tell where they stand.
-fn pattern(from: usize, length: usize) -> Vec<u8> {
-    (from..from + length).map(|at| (at ^ (at >> 8) ^ (at >> 16)) as u8).collect()
-}
-
-#[test]
-fn a_large_value_grows_by_appends_and_is_read_by_ranges() {
-    let mut canister = Canister::install();
-    let part = VALUE_PART_BYTES;
-    let mut size = 0;
-    // Sizes around the parts' bounds, from nothing to parts.
-    for length in [0, 1, part - 2, 1, 1, part - 1, part, part + 1, 3 * part, 7, 0, VALUE_BYTES_MAX] {
-        let appended = append(&mut canister, "k", &pattern(size, length)).unwrap();
-        size += length;
-        assert_eq!(appended.size, size as u64);
-        let entry = get_entry(&mut canister, "k").unwrap();
-        assert_eq!((entry.size, entry.version), (appended.size, appended.version));
-        if size <= VALUE_BYTES_MAX {
-            assert!(entry.value == Some(KvValue::Blob(pattern(0, size))), "{size}");
-        } else {
-            assert_eq!(entry.value, None);
-        }
-    }
-    let mut canister = canister.upgrade();
-    let version = get_entry(&mut canister, "k").unwrap().version;
-    for offset in [0, 1, part - 1, part, part + 1, 5 * part, size - VALUE_BYTES_MAX, size - 1, size, size + 1] {
-        for length in [0, 1, part - 1, part, part + 1, VALUE_BYTES_MAX] {
-            let expected = pattern(offset, length.min(size.saturating_sub(offset)));
-            let found = read(&mut canister, "k", offset as u64, length as u32).unwrap().unwrap();
-            assert!(found.bytes == expected, "{offset} {length}");
-            assert_eq!((found.size, found.version), (size as u64, version));
-        }
-    }
-    let listed = list_all(&mut canister, &KvList { values: Some(true), ..KvList::default() });
-    assert_eq!((listed.len(), &listed[0].value, listed[0].size), (1, &None, size as u64), "read it with kv_read");
-    let error = get(&mut canister, "k").unwrap_err();
-    assert!(matches!(&error, Error::Other { code, .. } if code == "not text"), "{error:?}");
-
-    assert!(canister.service.kv.parts);
-    put(&mut canister, "k", "small");
-    assert_eq!((rows(&canister, "kv_part"), canister.service.kv.parts), (0, false), "a put leaves no parts behind");
-    let error = append(&mut canister, "k", b"x").unwrap_err();
-    assert!(matches!(&error, Error::Other { code, .. } if code == "not a blob"), "{error:?}");
-    // A blob that was put grows too, and one in parts that fits comes with a list.
-    put_blob(&mut canister, "k", &pattern(0, 100_000)).unwrap();
-    append(&mut canister, "k", &pattern(100_000, 100_000)).unwrap();
-    let listed = list_all(&mut canister, &KvList { values: Some(true), ..KvList::default() });
-    assert!(listed[0].value == Some(KvValue::Blob(pattern(0, 200_000))));
-    assert_eq!(rows(&canister, "kv_part"), 4);
-    assert_eq!(delete(&mut canister, "k").deleted, 1);
-    assert_eq!((rows(&canister, "kv_part"), canister.service.kv.parts), (0, false));
-}
-
-#[test]
-fn a_large_value_that_expires_is_removed_a_few_parts_at_a_time() {
-    let mut canister = Canister::install();
-    let at = canister.now + SECOND;
-    write(&mut canister, &[put_op("k", KvValue::Blob(Vec::new()), Some(at), None)]).unwrap();
-    for _ in 0..3 {
-        append(&mut canister, "k", &pattern(0, 1_000_000)).unwrap();
-    }
-    assert_eq!(rows(&canister, "kv_part"), 46);
-    canister.now = at;
-    let mut left = Vec::new();
-    while !canister.service.kv.is_plain() {
-        put(&mut canister, "other", "v");
-        left.push((rows(&canister, "kv_part"), rows(&canister, "kv")));
-        assert_eq!(get_entry(&mut canister, "k"), None);
-        assert!(left.len() < 10);
-    }
-    assert_eq!(left, [(30, 2), (14, 2), (0, 1)]);
-
-    // Written anew while half of it is still there.
-    write(&mut canister, &[put_op("k", KvValue::Blob(Vec::new()), Some(at + SECOND), None)]).unwrap();
-    append(&mut canister, "k", &pattern(0, VALUE_BYTES_MAX)).unwrap();
-    canister.now += SECOND;
-    put(&mut canister, "other", "v");
-    assert_eq!(rows(&canister, "kv_part"), 13);
-    assert_eq!(append(&mut canister, "k", b"new").unwrap().size, 3);
-    assert_eq!(get_entry(&mut canister, "k").unwrap().value, Some(KvValue::Blob(b"new".to_vec())));
-    assert!(canister.service.kv.is_plain());
-    assert!(SWEEP_PARTS_PER_TIMER >= 46, "the timer takes such a value at once");
-}
-
-#[test]
 fn limits_hold_at_their_edges() {
     let mut canister = Canister::install();
     let blob = vec![7; VALUE_BYTES_MAX + 1];
@@ -625,68 +417,7 @@ fn limits_hold_at_their_edges() {
     }
 }
 
-/// The sizes of large values are told to the database, since writing so much would take minutes.
-#[test]
-fn limits_of_large_values_hold_at_their_edges() {
-    let mut canister = Canister::install();
-    let claim = |canister: &mut Canister, key: &str, size: u64| {
-        append(canister, key, &pattern(0, 2 * VALUE_PART_BYTES)).unwrap();
-        let sql = "UPDATE main.kv SET value = ?2 WHERE key = ?1";
-        let changed = canister.service.database.write(|writer| writer.execute(sql, (key, size as i64)));
-        assert_eq!(changed, Ok::<_, EngineError>(1));
-    };
-    let part = VALUE_PART_BYTES as u64;
-    claim(&mut canister, "k", VALUE_IN_PARTS_BYTES_MAX - 2 * part);
-    let bytes = pattern(0, VALUE_PART_BYTES);
-    assert_eq!(append(&mut canister, "k", &bytes).unwrap().size, VALUE_IN_PARTS_BYTES_MAX - part);
-    let over = too_large("value", VALUE_IN_PARTS_BYTES_MAX as usize, VALUE_IN_PARTS_BYTES_MAX as usize + 1);
-    let long = pattern(0, VALUE_PART_BYTES + 1);
-    assert_eq!(append(&mut canister, "k", &long), Err(over.clone()));
-    assert_eq!(append(&mut canister, "k", &long[2..]).unwrap().size, VALUE_IN_PARTS_BYTES_MAX - 1);
-    assert_eq!(append(&mut canister, "k", b"1").unwrap().size, VALUE_IN_PARTS_BYTES_MAX);
-    assert_eq!(append(&mut canister, "k", b"2"), Err(over));
-    assert_eq!(
-        read(&mut canister, "k", VALUE_IN_PARTS_BYTES_MAX - 2, 9).unwrap().unwrap().bytes,
-        [long[VALUE_PART_BYTES], b'1']
-    );
-    let damaged = read(&mut canister, "k", 5 * part, 1).unwrap_err();
-    assert!(matches!(damaged, Error::Corrupt { .. }), "{damaged:?}");
-    assert_eq!(delete(&mut canister, "k").deleted, 1);
-
-    let each = VALUE_IN_PARTS_BYTES_MAX / part;
-    let keys: Vec<String> = (0..REMOVED_PARTS_MAX / each).map(|index| index.to_string()).collect();
-    let all = |canister: &mut Canister, last: u64| {
-        for key in &keys {
-            claim(canister, key, VALUE_IN_PARTS_BYTES_MAX);
-        }
-        claim(canister, "last", last);
-        canister.call::<Deleted>(DELETE_MANY, ([&keys[1..], &["last".to_owned()]].concat(),))
-    };
-    assert_eq!(all(&mut canister, VALUE_IN_PARTS_BYTES_MAX).unwrap().deleted, keys.len() as u64);
-    assert_eq!(delete(&mut canister, "0").deleted, 1);
-    assert_eq!(all(&mut canister, VALUE_IN_PARTS_BYTES_MAX - part).unwrap().deleted, keys.len() as u64);
-    assert_eq!(delete(&mut canister, "0").deleted, 1);
-    let refused = all(&mut canister, VALUE_IN_PARTS_BYTES_MAX + part).unwrap_err();
-    let limit = REMOVED_PARTS_MAX * part;
-    let what = "bytes of large values that the call removes";
-    assert_eq!(refused, too_large(what, limit as usize, (limit + part) as usize));
-    assert_eq!(get_entry(&mut canister, "1").unwrap().size, VALUE_IN_PARTS_BYTES_MAX, "nothing was removed");
-}
-
-#[test]
-fn a_page_looks_at_so_many_keys() {
-    let mut canister = Canister::install();
-    let at = canister.now + SECOND;
-    let total = LIST_KEYS_SCANNED_MAX + 1;
-    let operations: Vec<KvOperation> =
-        (0..total).map(|index| put_op(&format!("k{index:05}"), text(""), Some(at), None)).collect();
-    for part in operations.chunks(OPERATIONS_MAX) {
-        write(&mut canister, part).unwrap();
-    }
-    canister.call::<Written>(kv::put, ("l", "v")).unwrap();
-    canister.now = at;
-    let page = list(&mut canister, &KvList::default()).unwrap();
-    assert_eq!(page.entries, [], "so many that have expired come first");
-    let page = list(&mut canister, &KvList { cursor: page.cursor, ..KvList::default() }).unwrap();
-    assert_eq!((keys_of(&page.entries), page.cursor), (vec!["l"], None));
+/// Bytes that tell where they stand.
+pub fn pattern(from: usize, length: usize) -> Vec<u8> {
+    (from..from + length).map(|at| (at ^ (at >> 8) ^ (at >> 16)) as u8).collect()
 }

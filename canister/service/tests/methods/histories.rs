@@ -298,7 +298,7 @@ impl History {
         ] {
             assert_eq!(number(broken), 0, "{broken}");
         }
-        let known = service.database.read(|reader| icsql_canister::ops::kv::State::of(reader)).unwrap();
+        let known = service.database.read(icsql_canister::ops::kv::State::of).unwrap();
         assert_eq!(service.kv, known);
         if let Some(expiry) = known.next_expiry {
             assert!(self.canister.timer.is_some_and(|at| at <= expiry.max(self.canister.now) + SWEEP_DELAY_NS));
