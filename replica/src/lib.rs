@@ -16,8 +16,9 @@
 //!
 //! # As a server
 //! [`serve`] and the binary `icsql-replica` speak the protocol of a PocketIC server, so that suites written with
-//! the `pocket-ic` crate run on it: `POCKET_IC_BIN=…/icsql-replica cargo test`. An instance has one subnet. Not there:
-//! HTTP gateways, state directories, ICP features, HTTP outcalls, threshold keys, snapshot files. Two endpoints are
+//! the `pocket-ic` crate run on it: `POCKET_IC_BIN=…/icsql-replica cargo test`. An instance has one subnet, and HTTP
+//! gateways to its canisters' `http_request` when they are asked for. Not there:
+//! state directories, ICP features, HTTP outcalls, threshold keys, snapshot files. Two endpoints are
 //! the replica's own:
 //! - `GET /instances/{i}/icsql/cost` answers `{"messages": [{canister, entry, cost}, …]}` with a [`MessageCost`] for
 //!   each message since the last call began;
@@ -36,7 +37,9 @@
 #![warn(missing_docs)]
 
 mod cycles;
+mod gateway;
 mod http;
+mod limits;
 mod profile;
 mod replica;
 mod runtime;

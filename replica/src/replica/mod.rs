@@ -12,6 +12,7 @@ use crate::types::{Config, Cost, ErrorCode, Fault, InstallMode, LogLine, Message
 use crate::wasm::{Module, ModuleCache};
 use candid::Principal;
 use canister::{CallResult, Canister};
+use management::Sender;
 pub(crate) use query::Certify;
 use query::Scope;
 use schedule::Job;
@@ -172,13 +173,13 @@ impl Replica {
     /// # Panics
     /// When the id is taken; [`canister_exists`](Self::canister_exists) tells before.
     pub fn create_canister(&mut self, settings: CanisterSettings) -> Principal {
-        match self.try_create_canister(settings) {
+        match self.try_create_canister(settings, Sender::User(Principal::anonymous())) {
             Ok(id) => id,
             Err(reject) => panic!("{reject}"),
         }
     }
 
-    fn try_create_canister(&mut self, settings: CanisterSettings) -> Result<Principal, Reject> {
+    fn try_create_canister(&mut self, settings: CanisterSettings, sender: Sender) -> Result<Principal, Reject> {
         let id = match settings.id {
             Some(id) if self.canisters.contains_key(&id) => {
                 return Err(Reject::new(ErrorCode::CanisterIdAlreadyExists, format!("Canister {id} exists already")));
@@ -192,7 +193,10 @@ impl Replica {
                 }
             },
         };
-        self.canisters.insert(id, Canister::new(id, settings.controllers, settings.cycles));
+        let mut canister = Canister::new(id, settings.controllers, settings.cycles);
+        let change = management::creation(&canister.controllers);
+        canister.note_change(self.shared.time, sender, change);
+        self.canisters.insert(id, canister);
         Ok(id)
     }
 
@@ -213,7 +217,7 @@ impl Replica {
         with_stack(|| {
             self.begin();
             let before = self.trace.len();
-            let installed = self.install_code(id, mode, wasm, argument.to_vec(), sender);
+            let installed = self.install_code(id, mode, wasm, argument.to_vec(), Sender::User(sender));
             let messages = self.trace[before..].to_vec();
             let mut cost = Cost::default();
             messages.iter().for_each(|m| cost.add(&m.cost));
@@ -384,7 +388,7 @@ impl Replica {
         Ok(self.canister(&id)?.installed.as_ref().map_or(0, |i| i.instance.heap_bytes()))
     }
 
-    /// The lines that a canister has printed, at most 4 KiB of them, oldest first.
+    /// The lines that a canister has printed, oldest first; as many bytes of them as its `log_memory_limit` says.
     ///
     /// # Errors
     /// When there is no such canister.

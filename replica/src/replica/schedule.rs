@@ -60,7 +60,9 @@ impl Replica {
                 ),
             ));
         }
-        if callee != Principal::management_canister() {
+        if callee == Principal::management_canister() {
+            self.inspect_management(caller, method, &argument)?;
+        } else {
             self.inspect(callee, caller, method, &argument)?;
             let fee = cycles::ingress((argument.len() + method.len()) as u64);
             let canister = self.canister_mut(&callee)?;
@@ -174,6 +176,7 @@ impl Replica {
         let callee = request.callee;
         let found = self.canisters.get_mut(&callee).ok_or_else(|| not_found(&callee));
         let checked = found.and_then(|canister| {
+            check_cycles_brought(canister, &request)?;
             canister.check_running()?;
             let kind = replicated_method(canister, &request.method)?;
             canister.check_cycles(limit)?;
@@ -354,6 +357,22 @@ impl Replica {
             self.respond(origin, Ok(super::management::EMPTY_REPLY.to_vec()), 0);
         }
     }
+}
+
+/// Refuses another canister's call that brings fewer cycles than the callee's settings ask for.
+fn check_cycles_brought(canister: &Canister, request: &Request) -> Result<(), Reject> {
+    let least = canister.settings.minimum_incoming_canister_call_cycles;
+    let from_another = matches!(request.origin, Origin::Canister { .. }) && request.caller != canister.id;
+    if !from_another || request.cycles >= least {
+        return Ok(());
+    }
+    Err(Reject::new(
+        ErrorCode::InsufficientCyclesInCall,
+        format!(
+            "Canister {} takes calls of other canisters with at least {least} cycles, but only {} came",
+            canister.id, request.cycles
+        ),
+    ))
 }
 
 /// How this method runs when it is called as an update or by a canister.

@@ -59,6 +59,16 @@ impl StableMemory {
         bytes
     }
 
+    /// A copy of `offset..offset + length`, `None` when that is not within the memory.
+    pub fn slice(&self, offset: u64, length: u64) -> Option<Vec<u8>> {
+        if !self.holds(offset, length) {
+            return None;
+        }
+        let mut bytes = vec![0; usize::try_from(length).ok()?];
+        self.copy_out(offset, &mut bytes);
+        Some(bytes)
+    }
+
     /// Whether `offset..offset + length` lies within the memory.
     pub(super) fn holds(&self, offset: u64, length: u64) -> bool {
         offset.checked_add(length).is_some_and(|end| end <= self.bytes())

@@ -6,6 +6,7 @@
 //!
 //! With [`ServerConfig::ic`] instance 0 is there from the start and is also served through the IC's HTTP interface.
 
+mod gateway;
 mod instance;
 mod protocol;
 
@@ -68,6 +69,7 @@ struct Server {
     /// By number; `None` once deleted.
     instances: Mutex<Vec<Option<Arc<Instance>>>>,
     blobs: Mutex<HashMap<[u8; 32], Arc<Vec<u8>>>>,
+    gateways: Mutex<gateway::Gateways>,
     started: Instant,
     /// Milliseconds after `started` at which the last request ended.
     last_request: AtomicU64,
@@ -83,6 +85,7 @@ pub async fn serve(listener: tokio::net::TcpListener, config: ServerConfig) -> s
         config,
         instances: Mutex::default(),
         blobs: Mutex::default(),
+        gateways: Mutex::default(),
         started: Instant::now(),
         last_request: AtomicU64::new(0),
         running: AtomicUsize::new(0),
@@ -95,8 +98,8 @@ pub async fn serve(listener: tokio::net::TcpListener, config: ServerConfig) -> s
         .route("/instances/{id}/{*path}", get(read).post(write))
         .route("/blobstore/", post(upload))
         .route("/blobstore", post(upload))
-        .route("/http_gateway", post(no_gateway))
-        .route("/http_gateway/{id}/stop", post(|| async { axum::Json(()) }))
+        .route("/http_gateway", post(create_gateway))
+        .route("/http_gateway/{id}/stop", post(stop_gateway))
         .layer(DefaultBodyLimit::disable())
         .with_state(Arc::clone(&server));
     if let Some(ic) = server.config.ic.clone() {
@@ -197,23 +200,30 @@ async fn list(State(server): State<Arc<Server>>) -> Response {
 }
 
 async fn create(State(server): State<Arc<Server>>, body: Bytes) -> Response {
-    let created = create_instance(&server, &body);
-    let (status, response) = match created {
-        Ok((instance_id, instance)) => {
-            if instance.auto_progress.load(Ordering::Relaxed) {
-                progress(Arc::clone(&instance));
-            }
-            let created =
-                CreateInstanceResponse::Created { instance_id, topology: instance.topology(), http_gateway_info: None };
-            (StatusCode::CREATED, created)
-        }
+    let (status, response) = match create_instance(&server, &body).await {
+        Ok(created) => (StatusCode::CREATED, created),
         Err(message) => (StatusCode::BAD_REQUEST, CreateInstanceResponse::Error { message }),
     };
     json(status, serde_json::to_vec(&response).unwrap_or_default())
 }
 
-fn create_instance(server: &Server, body: &[u8]) -> Result<(usize, Arc<Instance>), String> {
+async fn create_instance(server: &Arc<Server>, body: &[u8]) -> Result<CreateInstanceResponse, String> {
     let asked: InstanceConfig = serde_json::from_slice(body).map_err(|e| e.to_string())?;
+    let instance = new_instance(server, &asked)?;
+    let http_gateway_info = match asked.http_gateway_config {
+        Some(config) => Some(gateway::start(server, Arc::clone(&instance), config).await?),
+        None => None,
+    };
+    if instance.auto_progress.load(Ordering::Relaxed) {
+        progress(Arc::clone(&instance));
+    }
+    let topology = instance.topology();
+    let mut instances = server.instances.lock().unwrap_or_else(PoisonError::into_inner);
+    instances.push(Some(instance));
+    Ok(CreateInstanceResponse::Created { instance_id: instances.len() - 1, topology, http_gateway_info })
+}
+
+fn new_instance(server: &Server, asked: &InstanceConfig) -> Result<Arc<Instance>, String> {
     let kinds = asked.subnet_config_set.kinds();
     let [kind] = kinds.as_slice() else {
         return Err(format!("the replica has exactly one subnet, not {} ({})", kinds.len(), kinds.join(", ")));
@@ -226,15 +236,12 @@ fn create_instance(server: &Server, body: &[u8]) -> Result<(usize, Arc<Instance>
     }
     let mut config = server.config.replica.clone();
     let mut auto_progress = false;
-    match asked.initial_time {
+    match &asked.initial_time {
         Some(InitialTime::Timestamp(time)) => config.time_nanos = time.nanos_since_epoch,
         Some(InitialTime::AutoProgress(_)) => auto_progress = true,
         None => {}
     }
-    let instance = Arc::new(Instance::new(Replica::new(config), kind, auto_progress));
-    let mut instances = server.instances.lock().unwrap_or_else(PoisonError::into_inner);
-    instances.push(Some(Arc::clone(&instance)));
-    Ok((instances.len() - 1, instance))
+    Ok(Arc::new(Instance::new(Replica::new(config), kind, auto_progress)))
 }
 
 async fn remove(State(server): State<Arc<Server>>, Path(id): Path<usize>) -> Response {
@@ -312,8 +319,19 @@ async fn upload(State(server): State<Arc<Server>>, headers: HeaderMap, body: Byt
     hex::encode(id).into_response()
 }
 
-async fn no_gateway() -> Response {
-    let message = "the replica has no HTTP gateway".to_owned();
-    let response = CreateHttpGatewayResponse::Error { message };
-    json(StatusCode::BAD_REQUEST, serde_json::to_vec(&response).unwrap_or_default())
+async fn create_gateway(State(server): State<Arc<Server>>, body: Bytes) -> Response {
+    let created = match serde_json::from_slice(&body) {
+        Ok(config) => gateway::create(&server, config).await,
+        Err(error) => Err(error.to_string()),
+    };
+    let (status, response) = match created {
+        Ok(info) => (StatusCode::CREATED, CreateHttpGatewayResponse::Created(info)),
+        Err(message) => (StatusCode::BAD_REQUEST, CreateHttpGatewayResponse::Error { message }),
+    };
+    json(status, serde_json::to_vec(&response).unwrap_or_default())
+}
+
+async fn stop_gateway(State(server): State<Arc<Server>>, Path(id): Path<usize>) -> Response {
+    gateway::stop(&server, id);
+    axum::Json(()).into_response()
 }
