@@ -44,6 +44,7 @@ mod profile;
 mod replica;
 mod runtime;
 mod server;
+mod state;
 mod types;
 mod wasm;
 
@@ -51,6 +52,7 @@ pub use candid::Principal;
 pub use profile::{CallCost, Frame, FunctionCost, Profile};
 pub use replica::{CanisterSettings, IngressId, Replica};
 pub use server::{IcConfig, ServerConfig, serve};
+pub use state::{StateDir, StateError};
 pub use types::{
     Config, Cost, ErrorCode, Fault, INGRESS_BYTES_MAX, INSPECT_INSTRUCTIONS_MAX, INSTALL_INSTRUCTIONS_MAX, InstallMode,
     LogLine, MessageCost, Outcome, QUERY_INSTRUCTIONS_MAX, QUERY_REPLY_BYTES_MAX, REPLY_BYTES_MAX, Reject,

@@ -8,6 +8,7 @@ use crate::runtime::{Context, Entry, Environment, Instance, Message, OutgoingCal
 use crate::types::{Cost, ErrorCode, LogLine, Reject, Status};
 use crate::wasm::Module;
 use candid::Principal;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -15,11 +16,11 @@ use std::sync::Arc;
 const PROFILES_MAX: usize = 10_000;
 
 /// A reply's bytes or the reject.
-pub(super) type CallResult = Result<Vec<u8>, Reject>;
+pub(crate) type CallResult = Result<Vec<u8>, Reject>;
 
 /// Who waits for the answer of a call.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Origin {
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Origin {
     /// Someone outside; the number of the ingress message.
     Ingress(u64),
     /// A callback of a canister.
@@ -29,7 +30,7 @@ pub(super) enum Origin {
 }
 
 /// A call that this canister works on.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct CallContext {
     pub origin: Origin,
     pub caller: Principal,
@@ -45,7 +46,7 @@ pub(super) struct CallContext {
 }
 
 /// A call that this canister waits for.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Callback {
     pub context: u64,
     pub method: String,

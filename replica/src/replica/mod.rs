@@ -1,6 +1,7 @@
 //! The replica: canisters, a clock, and the messages between them.
 
 mod canister;
+mod image;
 mod install;
 mod management;
 mod query;
@@ -12,6 +13,7 @@ use crate::types::{Config, Cost, ErrorCode, Fault, InstallMode, LogLine, Message
 use crate::wasm::{Module, ModuleCache};
 use candid::Principal;
 use canister::{CallResult, Canister};
+pub(crate) use image::{Captured, HeapImage, Memories, MemoryRecord, Record, SEGMENT_BYTES};
 use management::Sender;
 pub(crate) use query::Certify;
 use query::Scope;
@@ -123,6 +125,8 @@ pub struct Replica {
     /// Costs of the first messages of calls that are not answered yet.
     first_costs: BTreeMap<u64, Cost>,
     trace: Vec<MessageCost>,
+    /// Grows with everything that changes the state; the clock alone does not.
+    changes: u64,
 }
 
 impl Replica {
@@ -150,6 +154,7 @@ impl Replica {
             answers: BTreeMap::new(),
             first_costs: BTreeMap::new(),
             trace: Vec::new(),
+            changes: 0,
         }
     }
 
@@ -196,6 +201,7 @@ impl Replica {
         let mut canister = Canister::new(id, settings.controllers, settings.cycles);
         let change = management::creation(&canister.controllers);
         canister.note_change(self.shared.time, sender, change);
+        self.changes += 1;
         self.canisters.insert(id, canister);
         Ok(id)
     }
@@ -360,6 +366,7 @@ impl Replica {
     }
 
     fn canister_mut(&mut self, id: &Principal) -> Result<&mut Canister, Reject> {
+        self.changes += 1;
         self.canisters.get_mut(id).ok_or_else(|| not_found(id))
     }
 
