@@ -355,7 +355,7 @@ fn each_part(
     mut put: impl FnMut(u64, &[u8]),
 ) -> Result<(), StateError> {
     let segments = record.segments.len() as u64;
-    if record.bytes % WASM_PAGE != 0 || segments != record.bytes.div_ceil(SEGMENT_BYTES) {
+    if !record.bytes.is_multiple_of(WASM_PAGE) || segments != record.bytes.div_ceil(SEGMENT_BYTES) {
         return Err(StateError::Damaged(format!("{segments} segments are kept of a memory of {} bytes", record.bytes)));
     }
     for (number, hash) in record.segments.iter().enumerate() {
