@@ -12,12 +12,14 @@ use crate::types::{ErrorCode, INGRESS_BYTES_MAX, Reject};
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::rejection::BytesRejection;
-use axum::extract::{DefaultBodyLimit, State};
+use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
+use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use candid::Principal;
 use message::{HttpResponse, Streaming};
 use std::sync::Arc;
+use tower::ServiceExt;
 
 /// The query parameter that names the canister when the host does not.
 const CANISTER_PARAMETER: &str = "canisterId";
@@ -42,6 +44,22 @@ type Failure = (StatusCode, String);
 /// Serves every path. Made to be the fallback of a router with paths of its own.
 pub(crate) fn router(canisters: Shared) -> Router {
     Router::new().fallback(serve).layer(DefaultBodyLimit::max(GATEWAY_REQUEST_BYTES_MAX)).with_state(canisters)
+}
+
+/// The gateway and `app` on one port: requests whose host names a canister are for the gateway, but for those to `/api/`,
+/// where pages of canisters expect the IC's interface; of the others, those to paths that `app` does not have.
+pub(crate) fn before(app: Router, canisters: Shared) -> Router {
+    let gateway = router(canisters);
+    app.fallback_service(gateway.clone()).layer(axum::middleware::from_fn(move |request: Request, next: Next| {
+        let gateway = gateway.clone();
+        async move {
+            let canister = canister_in_host(request.headers(), request.uri());
+            if canister.is_none() || request.uri().path().starts_with("/api/") {
+                return next.run(request).await;
+            }
+            gateway.oneshot(request).await.unwrap_or_else(|never| match never {})
+        }
+    }))
 }
 
 async fn serve(
@@ -80,14 +98,16 @@ async fn answer(
     respond(canisters, canister, response, head)
 }
 
+/// The canister that the host's first label names.
+fn canister_in_host(headers: &HeaderMap, uri: &Uri) -> Option<Principal> {
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).or(uri.host()).unwrap_or_default();
+    let (first, _domain) = host.split_once('.')?;
+    Principal::from_text(first).ok()
+}
+
 /// The canister that a request is for.
 fn canister_of(headers: &HeaderMap, uri: &Uri) -> Result<Principal, Failure> {
-    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).or(uri.host()).unwrap_or_default();
-    let host = host.rsplit_once(':').map_or(host, |(name, _port)| name);
-    if let Some((first, domain)) = host.split_once('.')
-        && !domain.is_empty()
-        && let Ok(id) = Principal::from_text(first)
-    {
+    if let Some(id) = canister_in_host(headers, uri) {
         return Ok(id);
     }
     let parameters = uri.query().unwrap_or_default().split('&');

@@ -82,6 +82,14 @@ impl Instance {
         self.with(|state| work(&mut state.replica))
     }
 
+    /// Works on the replica for the last time: whoever comes later waits until the process ends.
+    pub fn close<T>(&self, work: impl FnOnce(&mut Replica) -> T) -> T {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let done = work(&mut state.replica);
+        std::mem::forget(state);
+        done
+    }
+
     fn with<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
         work(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
