@@ -28,7 +28,14 @@
 //! and browsers: `/api/v2/status` and, under `/api/{v2,v3,v4}/{canister,subnet}/<id>/`, `call` (v2 answers 202, v3 and
 //! v4 wait for the answer), `query` and `read_state`. Senders' signatures (Ed25519, secp256k1, P-256, canister
 //! signatures, delegations) are checked; certificates and answers to queries are signed. WebAuthn keys, `sender_info`,
-//! subnet metrics and API boundary nodes are not there.
+//! subnet metrics and API boundary nodes are not there. On the same port `http://<canister-id>.localhost:<port>/…` and
+//! `?canisterId=<canister-id>` reach canisters' `http_request`.
+//!
+//! With [`IcConfig::state_dir`] (`--state-dir DIR`) that instance outlives the process. Its state is saved within a second or
+//! two of a change (large states less often: a save takes at most a fifth of the time), and when the server ends by Ctrl-C or
+//! SIGTERM, which loses nothing that was answered. A process that is killed loses what came after the last save; the state
+//! is then the older one, whole. Answers to calls are not kept, only that they were answered. Instances made through the
+//! PocketIC protocol stay in memory.
 //!
 //! # What is different from the IC
 //! - One subnet, one node; messages run one after another in the order in which they were sent.
