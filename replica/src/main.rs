@@ -30,6 +30,10 @@ struct Args {
     /// Serve the IC's HTTP interface too, for agents and icp-cli, until the server is stopped.
     #[arg(long)]
     ic: bool,
+    /// Keep the state of the IC's HTTP interface in this folder, over restarts: canisters, time, keys. It is saved within
+    /// seconds of a change, and when the server is stopped with Ctrl-C or SIGTERM; then nothing that was answered is lost.
+    #[arg(long, requires = "ic")]
+    state_dir: Option<PathBuf>,
     /// Seconds without a request after which the server ends; 0 for never. 60 unless --ic is given.
     #[arg(long)]
     ttl: Option<u64>,
@@ -74,7 +78,7 @@ fn run(args: &Args) -> std::io::Result<()> {
         replica: Config { module_cache: args.module_cache.clone(), ..Config::default() },
         ttl: (ttl > 0).then(|| Duration::from_secs(ttl)),
         hard_ttl: args.hard_ttl.map(Duration::from_secs),
-        ic: args.ic.then(IcConfig::default),
+        ic: args.ic.then(|| IcConfig { state_dir: args.state_dir.clone(), ..IcConfig::default() }),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(SOCKET_THREADS).enable_all().build()?;
     let served = runtime.block_on(async {
@@ -84,11 +88,33 @@ fn run(args: &Args) -> std::io::Result<()> {
             Some(file) => file.write_all(format!("{port}\n").as_bytes())?,
             None => eprintln!("icsql-replica listens on http://127.0.0.1:{port}/"),
         }
-        serve(listener, config).await
+        serve(listener, config, stopped()).await
     });
     runtime.shutdown_background();
     if let Some(path) = &args.port_file {
         let _ = std::fs::remove_file(path);
     }
     served
+}
+
+/// Waits for Ctrl-C or, where there is such a thing, SIGTERM.
+async fn stopped() {
+    let interrupted = async {
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    };
+    #[cfg(unix)]
+    let terminated = async {
+        match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
+            Ok(mut signal) => drop(signal.recv().await),
+            Err(_) => std::future::pending().await,
+        }
+    };
+    #[cfg(not(unix))]
+    let terminated = std::future::pending::<()>();
+    tokio::select! {
+        () = interrupted => {}
+        () = terminated => {}
+    }
 }

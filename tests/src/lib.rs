@@ -55,6 +55,18 @@ pub fn adopter_wasm() -> Vec<u8> {
     read_built(&root().join(file), "scripts/build-fixtures")
 }
 
+/// The Wasm of `examples/embedded`.
+pub fn embedded_wasm() -> Vec<u8> {
+    let file = "examples/embedded/target/wasm32-unknown-unknown/release/embedded.wasm";
+    read_built(&root().join(file), "scripts/build-fixtures")
+}
+
+/// The Wasm of `examples/caller`.
+pub fn caller_wasm() -> Vec<u8> {
+    let file = "target/canister/wasm32-unknown-unknown/canister/icsql_example_caller.wasm";
+    read_built(&root().join(file), "scripts/build-fixtures")
+}
+
 fn read_built(path: &Path, command: &str) -> Vec<u8> {
     std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}: run `{command}` first", path.display()))
 }

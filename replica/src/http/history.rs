@@ -7,6 +7,7 @@ use crate::types::Reject;
 use candid::Principal;
 use ic_certification::{AsHashTree, HashTree, RbTree};
 use ic_transport_types::RequestId;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// A call that is known.
@@ -19,6 +20,18 @@ pub(super) struct Call {
     /// Nanoseconds since 1970; the request is not taken again afterwards.
     expiry: u64,
     reply_bytes: usize,
+}
+
+/// A call as a state directory keeps it: without its reply, so that an answered one is only `done` when it comes back.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct SavedCall {
+    id: crate::state::Hash,
+    sender: Principal,
+    receiver: Principal,
+    ingress: u64,
+    expiry: u64,
+    /// When it is forgotten, nanoseconds since 1970; not before it is answered.
+    forgotten_at: Option<u64>,
 }
 
 /// Invariant: `calls` and `statuses` have the same keys; `pending` has those that are not answered; `replies` are among
@@ -48,6 +61,36 @@ impl History {
             replies: BTreeMap::new(),
             reply_bytes: 0,
         }
+    }
+
+    /// The calls, for a state directory.
+    pub fn save(&self) -> Vec<SavedCall> {
+        let forgotten_at: HashMap<_, _> = self.forgotten_at.iter().map(|(at, id)| (*id, *at)).collect();
+        let saved = |(id, call): (&[u8; 32], &Call)| SavedCall {
+            id: crate::state::Hash(*id),
+            sender: call.sender,
+            receiver: call.receiver,
+            ingress: call.ingress.number(),
+            expiry: call.expiry,
+            forgotten_at: forgotten_at.get(id).copied(),
+        };
+        self.calls.iter().map(saved).collect()
+    }
+
+    /// The calls that were saved.
+    pub fn load(saved: Vec<SavedCall>) -> Self {
+        let mut history = Self::new();
+        for SavedCall { id, sender, receiver, ingress, expiry, forgotten_at } in saved {
+            let ingress = IngressId::from_number(ingress);
+            let answered = forgotten_at.is_some();
+            history.calls.insert(id.0, Call { sender, receiver, answered, ingress, expiry, reply_bytes: 0 });
+            match forgotten_at {
+                Some(at) => drop(history.forgotten_at.insert((at, id.0))),
+                None => drop(history.pending.insert(ingress, RequestId::new(&id.0))),
+            }
+            history.statuses.insert(id.0, status(if answered { "done" } else { "processing" }, []));
+        }
+        history
     }
 
     pub fn find(&self, id: &RequestId) -> Option<&Call> {

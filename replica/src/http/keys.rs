@@ -14,6 +14,7 @@ const STATE_ROOT_DOMAIN: &[u8] = b"\x0dic-state-root";
 
 /// The root key, which signs certificates, and the node's key, which signs answers to queries.
 pub(crate) struct Keys {
+    seed: [u8; 32],
     root: bls::PrivateKey,
     root_der: Vec<u8>,
     node: ic_ed25519::PrivateKey,
@@ -27,7 +28,12 @@ impl Keys {
         let root_der = [&BLS_DER_PREFIX[..], &root.public_key().serialize()].concat();
         let node = ic_ed25519::PrivateKey::deserialize_raw_32(&derive(seed, b"node key", 0));
         let node_der = node.public_key().serialize_rfc8410_der();
-        Self { root, root_der, node, node_der }
+        Self { seed: *seed, root, root_der, node, node_der }
+    }
+
+    /// What they were made from.
+    pub fn seed(&self) -> &[u8; 32] {
+        &self.seed
     }
 
     /// The root's public key, in DER.

@@ -3,14 +3,15 @@
 use super::auth::{Targets, authenticate};
 use super::directory;
 use super::effective::EffectiveId;
-use super::history::History;
+use super::history::{History, SavedCall};
 use super::keys::Keys;
 use super::limits::*;
 use super::state::{self, Certifier, cbor};
 use super::tree::Path;
 use super::{Answer, Failure};
-use crate::replica::Replica;
+use crate::replica::{Captured, Replica};
 use crate::server::Instance;
+use crate::state::StateError;
 use crate::types::Reject;
 use axum::http::StatusCode;
 use candid::Principal;
@@ -22,8 +23,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// An instance as the IC's HTTP interface shows it. Lock order: the instance, then the book.
 pub(crate) struct Node {
-    pub(super) instance: Arc<Instance>,
-    pub(super) keys: Keys,
+    pub instance: Arc<Instance>,
+    pub keys: Keys,
     book: Mutex<Book>,
 }
 
@@ -44,10 +45,31 @@ impl Node {
     /// The instance's replica must have been made with the root key of `keys`.
     ///
     /// # Errors
-    /// When the fixed part of the state tree cannot be written.
-    pub fn new(instance: Arc<Instance>, keys: Keys) -> Result<Self, Failure> {
+    /// When the fixed part of the state tree cannot be written, or `calls` is not what [`capture`](Self::capture) gave;
+    /// it is null at first.
+    pub fn new(instance: Arc<Instance>, keys: Keys, calls: &serde_json::Value) -> Result<Self, Failure> {
         let certifier = Certifier::new(&keys)?;
-        Ok(Self { instance, keys, book: Mutex::new(Book { history: History::new(), certifier }) })
+        let saved: Option<Vec<SavedCall>> = serde_json::from_value(calls.clone())
+            .map_err(|e| Failure::bad(format!("the calls of the saved state are not what they should be: {e}")))?;
+        let history = History::load(saved.unwrap_or_default());
+        Ok(Self { instance, keys, book: Mutex::new(Book { history, certifier }) })
+    }
+
+    /// Takes out the state, with what the replica's changes count and the calls that are known. With `last` nobody works on
+    /// the instance afterwards. See [`Replica::capture`].
+    pub fn capture(
+        &self,
+        known: impl Fn(u64) -> bool,
+        last: bool,
+    ) -> Result<(Captured, u64, serde_json::Value), StateError> {
+        let work = |replica: &mut Replica| {
+            let mut book = self.book.lock().unwrap_or_else(PoisonError::into_inner);
+            book.history.settle(replica);
+            let calls = serde_json::to_value(book.history.save())
+                .map_err(|e| StateError::Unsupported(format!("the calls do not fit into JSON: {e}")))?;
+            Ok((replica.capture(known)?, replica.changes(), calls))
+        };
+        if last { self.instance.close(work) } else { self.instance.replica(work) }
     }
 
     /// Works on the replica and the book, after the book has taken over the answers that are there.

@@ -1,6 +1,7 @@
 //! The replica: canisters, a clock, and the messages between them.
 
 mod canister;
+mod image;
 mod install;
 mod management;
 mod query;
@@ -12,6 +13,8 @@ use crate::types::{Config, Cost, ErrorCode, Fault, InstallMode, LogLine, Message
 use crate::wasm::{Module, ModuleCache};
 use candid::Principal;
 use canister::{CallResult, Canister};
+pub(crate) use image::{Captured, HeapImage, Memories, MemoryRecord, Record, SEGMENT_BYTES};
+use management::Sender;
 pub(crate) use query::Certify;
 use query::Scope;
 use schedule::Job;
@@ -122,6 +125,8 @@ pub struct Replica {
     /// Costs of the first messages of calls that are not answered yet.
     first_costs: BTreeMap<u64, Cost>,
     trace: Vec<MessageCost>,
+    /// Grows with everything that changes the state; the clock alone does not.
+    changes: u64,
 }
 
 impl Replica {
@@ -149,6 +154,7 @@ impl Replica {
             answers: BTreeMap::new(),
             first_costs: BTreeMap::new(),
             trace: Vec::new(),
+            changes: 0,
         }
     }
 
@@ -172,13 +178,13 @@ impl Replica {
     /// # Panics
     /// When the id is taken; [`canister_exists`](Self::canister_exists) tells before.
     pub fn create_canister(&mut self, settings: CanisterSettings) -> Principal {
-        match self.try_create_canister(settings) {
+        match self.try_create_canister(settings, Sender::User(Principal::anonymous())) {
             Ok(id) => id,
             Err(reject) => panic!("{reject}"),
         }
     }
 
-    fn try_create_canister(&mut self, settings: CanisterSettings) -> Result<Principal, Reject> {
+    fn try_create_canister(&mut self, settings: CanisterSettings, sender: Sender) -> Result<Principal, Reject> {
         let id = match settings.id {
             Some(id) if self.canisters.contains_key(&id) => {
                 return Err(Reject::new(ErrorCode::CanisterIdAlreadyExists, format!("Canister {id} exists already")));
@@ -192,7 +198,11 @@ impl Replica {
                 }
             },
         };
-        self.canisters.insert(id, Canister::new(id, settings.controllers, settings.cycles));
+        let mut canister = Canister::new(id, settings.controllers, settings.cycles);
+        let change = management::creation(&canister.controllers);
+        canister.note_change(self.shared.time, sender, change);
+        self.changes += 1;
+        self.canisters.insert(id, canister);
         Ok(id)
     }
 
@@ -213,7 +223,7 @@ impl Replica {
         with_stack(|| {
             self.begin();
             let before = self.trace.len();
-            let installed = self.install_code(id, mode, wasm, argument.to_vec(), sender);
+            let installed = self.install_code(id, mode, wasm, argument.to_vec(), Sender::User(sender));
             let messages = self.trace[before..].to_vec();
             let mut cost = Cost::default();
             messages.iter().for_each(|m| cost.add(&m.cost));
@@ -356,6 +366,7 @@ impl Replica {
     }
 
     fn canister_mut(&mut self, id: &Principal) -> Result<&mut Canister, Reject> {
+        self.changes += 1;
         self.canisters.get_mut(id).ok_or_else(|| not_found(id))
     }
 
@@ -384,7 +395,7 @@ impl Replica {
         Ok(self.canister(&id)?.installed.as_ref().map_or(0, |i| i.instance.heap_bytes()))
     }
 
-    /// The lines that a canister has printed, at most 4 KiB of them, oldest first.
+    /// The lines that a canister has printed, oldest first; as many bytes of them as its `log_memory_limit` says.
     ///
     /// # Errors
     /// When there is no such canister.

@@ -82,6 +82,14 @@ impl Instance {
         self.with(|state| work(&mut state.replica))
     }
 
+    /// Works on the replica for the last time: whoever comes later waits until the process ends.
+    pub fn close<T>(&self, work: impl FnOnce(&mut Replica) -> T) -> T {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let done = work(&mut state.replica);
+        std::mem::forget(state);
+        done
+    }
+
     fn with<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
         work(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -112,6 +120,32 @@ impl Instance {
         Topology { subnet_configs: BTreeMap::from([(subnet, config)]), default_effective_canister_id: id(start) }
     }
 
+    pub fn canister_exists(&self, id: Principal) -> bool {
+        self.with(|s| s.replica.canister_exists(id))
+    }
+
+    /// Calls a query method.
+    pub fn query_once(
+        &self,
+        id: Principal,
+        sender: Principal,
+        method: &str,
+        argument: &[u8],
+    ) -> Result<Vec<u8>, Reject> {
+        self.with(|s| s.replica.query(id, sender, method, argument).result)
+    }
+
+    /// Calls an update method and runs rounds until it is answered.
+    pub fn update_once(
+        &self,
+        id: Principal,
+        sender: Principal,
+        method: &str,
+        argument: &[u8],
+    ) -> Result<Vec<u8>, Reject> {
+        self.with(|s| s.replica.update(id, sender, method, argument).result)
+    }
+
     /// `GET /instances/{i}/{path}`.
     pub(super) fn get(&self, path: &str) -> Answer {
         match path {
@@ -134,8 +168,7 @@ impl Instance {
                 let call: RawCanisterCall = parse(body)?;
                 let (id, sender) = (call.canister_id.principal(), call.sender.principal());
                 let (id, sender) = (id.map_err(bad)?, sender.map_err(bad)?);
-                let outcome = self.with(|s| s.replica.query(id, sender, &call.method, &call.payload.0));
-                json(&RawCanisterResult::new(outcome.result, false))
+                json(&RawCanisterResult::new(self.query_once(id, sender, &call.method, &call.payload.0), false))
             }
             "update/tick" => {
                 self.with(|state| {

@@ -156,6 +156,8 @@ pub struct Module {
     pub hash: [u8; 32],
     /// What the module says about itself.
     pub metadata: Metadata,
+    /// The bytes as they were given.
+    pub(crate) wasm: Arc<Vec<u8>>,
     pub(crate) pre: wasmtime::InstancePre<Host>,
 }
 
@@ -235,7 +237,7 @@ impl ModuleCache {
         });
         if let Some((metadata, compiled)) = file.as_ref().and_then(|f| artifact::load(engine, f)) {
             let pre = runtime::linker(engine)?.instantiate_pre(&compiled).map_err(invalid)?;
-            return Ok(Module { hash, metadata, pre });
+            return Ok(Module { hash, metadata, wasm: Arc::new(wasm.to_vec()), pre });
         }
         let raw = decompress(wasm)?;
         let (rewritten, metadata) = instrument::instrument(&raw, self.profile)?;
@@ -244,7 +246,7 @@ impl ModuleCache {
         if let Some(file) = file {
             artifact::store(&file, &metadata, &compiled);
         }
-        Ok(Module { hash, metadata, pre })
+        Ok(Module { hash, metadata, wasm: Arc::new(wasm.to_vec()), pre })
     }
 }
 

@@ -21,11 +21,17 @@ pub struct Server {
 impl Server {
     /// Starts `icsql-replica --ic` on a free port.
     pub fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// The same with further arguments.
+    pub fn start_with(arguments: &[&std::ffi::OsStr]) -> Self {
         static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
         let number = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let file = std::env::temp_dir().join(format!("icsql-replica-ic-{}-{number}.port", std::process::id()));
         let mut command = Command::new(env!("CARGO_BIN_EXE_icsql-replica"));
-        let child = command.args(["--ic", "--ttl", "120", "--port-file"]).arg(&file).spawn().expect("the binary runs");
+        command.args(["--ic", "--ttl", "120"]).args(arguments).arg("--port-file").arg(&file);
+        let child = command.spawn().expect("the binary runs");
         let deadline = Instant::now() + Duration::from_secs(30);
         let port = loop {
             match std::fs::read_to_string(&file) {
@@ -35,6 +41,13 @@ impl Server {
             }
         };
         Self { child, port, file }
+    }
+
+    /// Sends a signal, e.g. `TERM`, and waits for the end.
+    pub fn signal(mut self, name: &str) -> std::process::ExitStatus {
+        let sent = Command::new("kill").arg(format!("-{name}")).arg(self.child.id().to_string()).status();
+        assert!(sent.expect("kill runs").success());
+        self.child.wait().expect("the process ends")
     }
 
     /// An agent with this identity, which knows the root key.
@@ -94,7 +107,8 @@ impl Server {
     /// Sends a request and does not read the answer.
     pub fn send(&self, verb: &str, path: &str, headers: &str, body: &[u8]) -> TcpStream {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).expect("the server listens");
-        let head = format!("{verb} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{headers}");
+        let host = if headers.starts_with("host:") { "" } else { "host: localhost\r\n" };
+        let head = format!("{verb} {path} HTTP/1.1\r\n{host}connection: close\r\n{headers}");
         write!(stream, "{head}content-length: {}\r\n\r\n", body.len()).expect("sent");
         // A server that refuses a long body may close before it has all of it.
         let _ = stream.write_all(body);
