@@ -78,21 +78,7 @@ impl Network {
 
     /// Runs a command of icp-cli in the environment `replica` and answers what it printed; `good` is how it has to end.
     fn icp(&self, arguments: &[&str], good: bool) -> String {
-        let tools = root().join(".tools/bin");
-        let path = std::env::var("PATH").unwrap_or_default();
-        let output = Command::new("icp")
-            .args(arguments)
-            .env("PATH", format!("{}:{path}", tools.display()))
-            .env("ICP_ENVIRONMENT", "replica")
-            .env("ICP_HOME", self.folder.join("home"))
-            .env("HOME", self.folder.join("home"))
-            .env("DO_NOT_TRACK", "1")
-            .current_dir(&self.folder)
-            .output()
-            .expect("icp runs");
-        let said = text(&output);
-        assert_eq!(output.status.success(), good, "icp {}: {said}", arguments.join(" "));
-        said
+        icp(&self.folder, "replica", arguments, good)
     }
 
     /// Deploys icsql, which then everybody controls, and answers its id.
@@ -102,6 +88,26 @@ impl Network {
         let id = status.lines().find_map(|line| line.trim().strip_prefix("Canister Id: "));
         id.unwrap_or_else(|| panic!("no id in {status}")).to_owned()
     }
+}
+
+/// Runs a command of icp-cli in a project's folder, with an empty home of its own.
+fn icp(project: &Path, environment: &str, arguments: &[&str], good: bool) -> String {
+    let tools = root().join(".tools/bin");
+    let path = std::env::var("PATH").unwrap_or_default();
+    let output = Command::new("icp")
+        .args(arguments)
+        .env("PATH", format!("{}:{path}", tools.display()))
+        .env("ICP_ENVIRONMENT", environment)
+        .env("ICP_CLI_NETWORK_LAUNCHER_PATH", replica_binary())
+        .env("ICP_HOME", project.join("home"))
+        .env("HOME", project.join("home"))
+        .env("DO_NOT_TRACK", "1")
+        .current_dir(project)
+        .output()
+        .expect("icp runs");
+    let said = text(&output);
+    assert_eq!(output.status.success(), good, "icp {}: {said}", arguments.join(" "));
+    said
 }
 
 impl Drop for Network {
@@ -181,4 +187,38 @@ fn the_examples_of_clients_run() {
     // One database.
     let both = network.icp(&["canister", "call", "--query", "icsql", "kv_count", "()"], true);
     holds(&both, "Ok = 2");
+}
+
+/// A network that icp-cli has started, stopped with this value.
+struct Managed(PathBuf);
+
+impl Drop for Managed {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            icp(&self.0, "local", &["network", "stop"], true);
+        }
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn icp_starts_the_replica_as_its_own_network() {
+    if !installed() {
+        return;
+    }
+    let folder = std::env::temp_dir().join(format!("icsql-clients-managed-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).expect("a folder");
+    std::fs::write(folder.join("icsql.wasm"), icsql_wasm()).expect("the Wasm is written");
+    let yaml = "canisters:\n  - name: icsql\n    build:\n      steps:\n        - type: pre-built\n          path: icsql.wasm\n\
+        networks:\n  - name: local\n    mode: managed\n    gateway:\n      port: 0\n";
+    std::fs::write(folder.join("icp.yaml"), yaml).expect("icp.yaml is written");
+    // Ready when it ends: icp-cli has read status.json and created canisters of its own by the cycles ledger.
+    holds(&icp(&folder, "local", &["network", "start", "-d"], true), "Network started on port");
+    let network = Managed(folder);
+    let run = |arguments: &[&str]| icp(&network.0, "local", arguments, true);
+    holds(&run(&["network", "status"]), "Candid UI Principal: ");
+    run(&["deploy"]);
+    holds(&run(&["canister", "call", "icsql", "kv_put", r#"("a", "b", null)"#]), "Ok = record { version = ");
+    holds(&run(&["canister", "call", "--query", "icsql", "kv_get", r#"("a")"#]), r#"Ok = opt "b""#);
 }
