@@ -86,7 +86,9 @@ pub async fn session(url: &str, canister: Principal) -> Result<Vec<String>, Box<
     let value = db.call(&KV_GET, (key(),)).await?;
     let absent = db.call(&KV_GET, ("rust/nothing".into(),)).await?;
     let refused = match db.call(&KV_PUT, (String::new(), "no key".into(), None)).await {
-        Err(Failure::Icsql(icsql_types::Error::InvalidArgument { argument, message })) => format!("{argument}: {message}"),
+        Err(Failure::Icsql(icsql_types::Error::InvalidArgument { argument, message })) => {
+            format!("{argument}: {message}")
+        }
         Err(other) => return Err(other.into()),
         Ok(written) => return Err(format!("an empty key was taken: {written:?}").into()),
     };
