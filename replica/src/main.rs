@@ -22,7 +22,7 @@ struct Args {
     #[arg(long)]
     version: bool,
     /// Port to listen on, on 127.0.0.1; 0 takes a free one.
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, alias = "gateway-port", default_value_t = 0)]
     port: u16,
     /// File that gets the port and a newline. If it exists already, another server runs, and this one ends.
     #[arg(long)]
@@ -32,8 +32,24 @@ struct Args {
     ic: bool,
     /// Keep the state of the IC's HTTP interface in this folder, over restarts: canisters, time, keys. It is saved within
     /// seconds of a change, and when the server is stopped with Ctrl-C or SIGTERM; then nothing that was answered is lost.
-    #[arg(long, requires = "ic")]
+    #[arg(long)]
     state_dir: Option<PathBuf>,
+    /// Write a file status.json into this folder once the IC's HTTP interface is ready, as icp-cli's network launchers do.
+    #[arg(long)]
+    status_dir: Option<PathBuf>,
+    /// Version of icp-cli's interface of network launchers. icp-cli starts this program in place of its own launcher if
+    /// ICP_CLI_NETWORK_LAUNCHER_PATH names it. Implies --ic.
+    #[arg(long)]
+    interface_version: Option<String>,
+    /// Address to listen on. There is no other than 127.0.0.1.
+    #[arg(long, hide = true)]
+    bind: Option<std::net::IpAddr>,
+    /// Further domain of the HTTP gateway. There is no other than localhost.
+    #[arg(long, hide = true)]
+    domain: Vec<String>,
+    /// Accepted and not needed: the server logs nothing.
+    #[arg(long, hide = true)]
+    verbose: bool,
     /// Seconds without a request after which the server ends; 0 for never. 60 unless --ic is given.
     #[arg(long)]
     ttl: Option<u64>,
@@ -64,6 +80,8 @@ fn main() -> ExitCode {
 }
 
 fn run(args: &Args) -> std::io::Result<()> {
+    let ic = args.ic || args.interface_version.is_some();
+    check(args, ic)?;
     // Made before anything else, so that of several servers started with the same file one stays.
     let mut port_file = match &args.port_file {
         Some(path) => match std::fs::File::create_new(path) {
@@ -73,12 +91,16 @@ fn run(args: &Args) -> std::io::Result<()> {
         },
         None => None,
     };
-    let ttl = args.ttl.unwrap_or(if args.ic { 0 } else { DEFAULT_TTL });
+    let ttl = args.ttl.unwrap_or(if ic { 0 } else { DEFAULT_TTL });
     let config = ServerConfig {
         replica: Config { module_cache: args.module_cache.clone(), ..Config::default() },
         ttl: (ttl > 0).then(|| Duration::from_secs(ttl)),
         hard_ttl: args.hard_ttl.map(Duration::from_secs),
-        ic: args.ic.then(|| IcConfig { state_dir: args.state_dir.clone(), ..IcConfig::default() }),
+        ic: ic.then(|| IcConfig {
+            state_dir: args.state_dir.clone(),
+            status_dir: args.status_dir.clone(),
+            ..IcConfig::default()
+        }),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(SOCKET_THREADS).enable_all().build()?;
     let served = runtime.block_on(async {
@@ -95,6 +117,24 @@ fn run(args: &Args) -> std::io::Result<()> {
         let _ = std::fs::remove_file(path);
     }
     served
+}
+
+/// Refuses what this server cannot do and its caller might rely on.
+fn check(args: &Args, ic: bool) -> std::io::Result<()> {
+    let refused = |message: String| Err(std::io::Error::other(message));
+    if !ic && (args.state_dir.is_some() || args.status_dir.is_some()) {
+        return refused("--state-dir and --status-dir are for the IC's HTTP interface: add --ic".into());
+    }
+    if let Some(version) = args.interface_version.as_ref().filter(|version| !version.starts_with("1.")) {
+        return refused(format!("--interface-version {version}: only versions 1.x are known"));
+    }
+    if let Some(address) = args.bind.filter(|address| *address != std::net::Ipv4Addr::LOCALHOST) {
+        return refused(format!("--bind {address}: the server listens on 127.0.0.1 only"));
+    }
+    match args.domain.iter().find(|domain| *domain != "localhost") {
+        Some(domain) => refused(format!("--domain {domain}: the gateway's only domain is localhost")),
+        None => Ok(()),
+    }
 }
 
 /// Waits for Ctrl-C or, where there is such a thing, SIGTERM.

@@ -110,7 +110,12 @@ impl Node {
                 let message = format!("{PENDING_CALLS_MAX} calls wait for their answers already: try again later");
                 return Err(Failure(StatusCode::TOO_MANY_REQUESTS, message));
             }
-            match replica.submit(canister_id, sender, &method_name, &arg) {
+            let taken = if replica.creates_from_ledger(canister_id, &method_name) {
+                Ok(replica.submit_to_ledger(sender, arg))
+            } else {
+                replica.submit(canister_id, sender, &method_name, &arg)
+            };
+            match taken {
                 Ok(ingress) => {
                     book.history.insert(id, ingress, sender, canister_id, ingress_expiry);
                     Ok(Submitted::Accepted(id))

@@ -190,7 +190,7 @@ impl Replica {
     }
 
     fn run_request(&mut self, request: Request) {
-        if request.callee == Principal::management_canister() {
+        if request.callee == Principal::management_canister() || self.is_for_ledger(&request) {
             return self.run_management(request);
         }
         let limit = self.shared.config.update_instructions_max;

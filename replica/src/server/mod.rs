@@ -8,6 +8,7 @@
 
 mod gateway;
 mod instance;
+mod launcher;
 mod protocol;
 mod saver;
 
@@ -64,12 +65,14 @@ pub struct IcConfig {
     /// within a second or two of every change, and when the server ends. A process that is killed loses what came after
     /// the last save, and nothing else. A directory that has a state keeps its keys.
     pub state_dir: Option<PathBuf>,
+    /// A directory that gets a file `status.json` once the replica is ready, as icp-cli wants it from a network launcher.
+    pub status_dir: Option<PathBuf>,
 }
 
 impl Default for IcConfig {
     /// The same keys every time, which everybody knows: for development.
     fn default() -> Self {
-        Self { key_seed: *b"icsql replica: keys for all to s", state_dir: None }
+        Self { key_seed: *b"icsql replica: keys for all to s", state_dir: None, status_dir: None }
     }
 }
 
@@ -118,6 +121,9 @@ pub async fn serve(
     let mut saver = None;
     if let Some(ic) = server.config.ic.clone() {
         let (node, directory) = start_ic(&server, &ic)?;
+        if let Some(directory) = &ic.status_dir {
+            launcher::report(directory, &node, listener.local_addr()?.port())?;
+        }
         let canisters = Arc::clone(&node.instance);
         saver = directory.map(|directory| Arc::new(Saver::new(Arc::clone(&node), directory)));
         app = raw_gateway::before(app.merge(http::router(node)), canisters);

@@ -2,6 +2,7 @@
 
 mod access;
 mod chunks;
+mod cycles_ledger;
 mod history;
 mod logs;
 mod settings;
@@ -112,7 +113,11 @@ impl Replica {
             Origin::Canister { .. } => Sender::Canister(request.caller),
             Origin::Ingress(_) | Origin::System => Sender::User(request.caller),
         };
-        let result = self.management(sender, &request.method, &request.argument, &mut cycles);
+        let result = if self.is_for_ledger(&request) {
+            self.create_from_ledger(sender, &request.argument)
+        } else {
+            self.management(sender, &request.method, &request.argument, &mut cycles)
+        };
         if let Origin::Ingress(id) = request.origin {
             let mut cost = Cost::default();
             self.trace[from.min(self.trace.len())..].iter().for_each(|m| cost.add(&m.cost));
@@ -233,6 +238,17 @@ impl Replica {
         settings: Option<ic::CanisterSettings>,
         id: Option<Principal>,
     ) -> CallResult {
+        let canister_id = self.create_with(sender, cycles, settings, id)?;
+        encode((ic::CanisterIdRecord { canister_id },))
+    }
+
+    fn create_with(
+        &mut self,
+        sender: Sender,
+        cycles: u128,
+        settings: Option<ic::CanisterSettings>,
+        id: Option<Principal>,
+    ) -> Result<Principal, Reject> {
         let mut probe = Canister::new(canister_id(0), vec![sender.principal()], 0);
         settings::apply(&mut probe, settings.unwrap_or_default())?;
         let Canister { controllers, variables, settings, .. } = probe;
@@ -241,7 +257,7 @@ impl Replica {
         let canister = self.canister_mut(&id)?;
         canister.variables = variables;
         canister.settings = settings;
-        encode((ic::CanisterIdRecord { canister_id: id },))
+        Ok(id)
     }
 
     fn update_settings(&mut self, sender: Sender, argument: &[u8]) -> CallResult {
