@@ -22,12 +22,8 @@ struct Stored {
     check: fn(&Icsql),
 }
 
-const STORED: &[Stored] = &[Stored {
-    name: "service-365c04d",
-    last_version: 601,
-    digest: "40dd6354f075b5de",
-    check: keys_and_values,
-}];
+const STORED: &[Stored] =
+    &[Stored { name: "service-365c04d", last_version: 601, digest: "40dd6354f075b5de", check: keys_and_values }];
 
 const ROWS: usize = 600;
 
