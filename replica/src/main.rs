@@ -104,13 +104,14 @@ fn run(args: &Args) -> std::io::Result<()> {
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(SOCKET_THREADS).enable_all().build()?;
     let served = runtime.block_on(async {
+        let stop = stopped()?;
         let listener = tokio::net::TcpListener::bind(("127.0.0.1", args.port)).await?;
         let port = listener.local_addr()?.port();
         match &mut port_file {
             Some(file) => file.write_all(format!("{port}\n").as_bytes())?,
             None => eprintln!("icsql-replica listens on http://127.0.0.1:{port}/"),
         }
-        serve(listener, config, stopped()).await
+        serve(listener, config, stop).await
     });
     runtime.shutdown_background();
     if let Some(path) = &args.port_file {
@@ -137,24 +138,25 @@ fn check(args: &Args, ic: bool) -> std::io::Result<()> {
     }
 }
 
-/// Waits for Ctrl-C or, where there is such a thing, SIGTERM.
-async fn stopped() {
-    let interrupted = async {
+/// Is ready at Ctrl-C or SIGTERM. From the call on, not from when it is first awaited, these do not end the process.
+#[cfg(unix)]
+fn stopped() -> std::io::Result<impl Future<Output = ()> + Send + 'static> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (mut interrupted, mut terminated) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    Ok(async move {
+        tokio::select! {
+            _ = interrupted.recv() => {}
+            _ = terminated.recv() => {}
+        }
+    })
+}
+
+/// Is ready at Ctrl-C.
+#[cfg(not(unix))]
+fn stopped() -> std::io::Result<impl Future<Output = ()> + Send + 'static> {
+    Ok(async {
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
         }
-    };
-    #[cfg(unix)]
-    let terminated = async {
-        match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
-            Ok(mut signal) => drop(signal.recv().await),
-            Err(_) => std::future::pending().await,
-        }
-    };
-    #[cfg(not(unix))]
-    let terminated = std::future::pending::<()>();
-    tokio::select! {
-        () = interrupted => {}
-        () = terminated => {}
-    }
+    })
 }
