@@ -24,8 +24,9 @@ fn installed() -> bool {
         if setup.status.success() {
             return true;
         }
-        let reached = Command::new("npm").args(["ping", "--fetch-retries=0"]).output();
-        assert!(!reached.is_ok_and(|ping| ping.status.success()), "scripts/setup icp js: {}", text(&setup));
+        let ping = Command::new("npm").args(["ping", "--fetch-retries=0", "--fetch-timeout=10000"]).output();
+        let reached = ping.map_or(true, |ping| ping.status.success());
+        assert!(!reached, "scripts/setup icp js: {}", text(&setup));
         eprintln!("not run: npm's registry cannot be reached, and icp-cli or the JavaScript SDK is not installed");
         false
     })
