@@ -19,11 +19,11 @@ struct Stored {
     digests: [u64; 2],
 }
 
-const STORED: &[Stored] = &[Stored {
-    name: "engine-365c04d",
-    transaction_ids: [4, 4],
-    digests: [0xe905_a78d_a0a2_1acc, 0x1f9c_692a_2668_a9fd],
-}];
+const STORED: &[Stored] = &[
+    Stored { name: "engine-365c04d", transaction_ids: [4, 4], digests: [0xe905_a78d_a0a2_1acc, 0x1f9c_692a_2668_a9fd] },
+    // The first that marks its commits.
+    Stored { name: "engine-9130691", transaction_ids: [4, 4], digests: [0xe905_a78d_a0a2_1acc, 0x1f9c_692a_2668_a9fd] },
+];
 
 const MIGRATIONS: &[Migration] = &[
     Migration {
