@@ -25,7 +25,7 @@ fn installed() -> bool {
             return true;
         }
         let ping = Command::new("npm").args(["ping", "--fetch-retries=0", "--fetch-timeout=10000"]).output();
-        let reached = ping.is_none_or(|ping| ping.status.success());
+        let reached = ping.map_or(true, |ping| ping.status.success());
         assert!(!reached, "scripts/setup icp js: {}", text(&setup));
         eprintln!("not run: npm's registry cannot be reached, and icp-cli or the JavaScript SDK is not installed");
         false
