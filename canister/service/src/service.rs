@@ -2,6 +2,8 @@
 use crate::codec::replies;
 use crate::error::Failure;
 use crate::guard::Roles;
+use crate::ops::sql::policy;
+use crate::ops::sql::queries::{self, Queries};
 use crate::{ops, schema};
 use icsql_engine::stable::manager::MemoryManager;
 use icsql_engine::stable::{DATABASE_MEMORY_ID, Memory, PAGE_HASH_MEMORY_ID};
@@ -14,6 +16,10 @@ pub struct Service {
     pub database: Database,
     /// Who may call what.
     pub roles: Roles,
+    /// The named queries.
+    pub queries: Queries,
+    /// A hash of the schema of the service's own tables, which no caller's SQL may change.
+    pub service_schema: [u8; 32],
     /// The whole stable memory, to ask for its size.
     pub stable: Box<dyn Memory>,
     /// Where `kv_get` builds its reply: kept, so that a call finds it large enough.
@@ -35,7 +41,7 @@ impl Service {
     ) -> Result<Self, Error> {
         let manager = MemoryManager::open(stable.clone())
             .map_err(|error| Error::Other { code: "stable memory".to_owned(), message: error.to_string() })?;
-        let open = || -> Result<(Database, Roles), Failure> {
+        let open = || -> Result<(Database, Roles, Queries, [u8; 32]), Failure> {
             let (image, hashes) = (manager.get(DATABASE_MEMORY_ID), manager.get(PAGE_HASH_MEMORY_ID));
             let mut database = Database::open(image, hashes, options)?;
             database.migrate(schema::MIGRATIONS)?;
@@ -44,9 +50,22 @@ impl Service {
                 database.write(|writer| ops::access::set_public_kv(writer, public))?;
             }
             let roles = database.read(ops::access::load)?;
-            Ok((database, roles))
+            let (queries, service_schema) = database.read(|reader| {
+                let loaded = queries::load(reader)?;
+                queries::prepare(reader, &loaded);
+                Ok::<_, Failure>((loaded, policy::service_schema(reader)?))
+            })?;
+            Ok((database, roles, queries, service_schema))
         };
-        let (database, roles) = open()?;
-        Ok(Self { database, roles, stable: Box::new(stable), value: replies::Value::new(), values: Vec::new() })
+        let (database, roles, queries, service_schema) = open()?;
+        Ok(Self {
+            database,
+            roles,
+            queries,
+            service_schema,
+            stable: Box::new(stable),
+            value: replies::Value::new(),
+            values: Vec::new(),
+        })
     }
 }

@@ -331,7 +331,7 @@ impl Database {
         let outcome =
             self.run(Authority::Caller, sql.into(), &params, true, |_| Ok::<_, Error>(ControlFlow::Continue(())));
         match outcome {
-            Ok(()) => {
+            Ok(_) => {
                 let changes = self.inner.connection.changes();
                 self.settle();
                 Ok(changes)

@@ -39,12 +39,22 @@ impl<'d> Reader<'d> {
         Reader { database: self.database, authority: Authority::Restricted(policy) }
     }
 
-    /// What a statement is, without running it. It stays prepared like one that was run.
+    /// Prepares a statement, so that it stays prepared like one that was run.
+    ///
+    /// # Errors
+    /// SQLite's; [`Error::Refused`]; [`Error::NotOneStatement`].
+    pub fn prepare(&self, sql: &str) -> Result<(), Error> {
+        self.database.statement(self.authority, SqlText::Text(sql)).map(|_| ())
+    }
+
+    /// What a statement is with the schema as it is now, without running it.
     ///
     /// # Errors
     /// SQLite's; [`Error::Refused`]; [`Error::NotOneStatement`].
     pub fn describe(&self, sql: &str) -> Result<Description, Error> {
-        let statement = self.database.statement(self.authority, SqlText::Text(sql))?;
+        // One that stayed prepared would not notice a change of the schema before it runs.
+        let connection = &self.database.inner.connection;
+        let statement = connection.with_authority(self.authority, || self.database.prepare_one(sql, false))?;
         Ok(Description {
             read_only: statement.read_only(),
             columns: names(&statement),

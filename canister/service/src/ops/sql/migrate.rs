@@ -24,8 +24,8 @@ pub fn check(migrations: &[SqlMigration]) -> Result<(), Error> {
             });
         }
         last = migration.version;
-        let checked = check_sql(&migration.sql)
-            .and_then(|()| at_most("name", SQL_MIGRATION_NAME_BYTES_MAX, &migration.name));
+        let checked =
+            check_sql(&migration.sql).and_then(|()| at_most("name", SQL_MIGRATION_NAME_BYTES_MAX, &migration.name));
         checked.map_err(|error| at_statement(error, index))?;
     }
     Ok(())
@@ -93,17 +93,12 @@ pub fn migrate(
             .into());
         }
         let admin = writer.restricted(policy::writes(Role::Admin));
-        admin.execute_batch(&migration.sql).map_err(|error| {
-            Failure::Answer(at_statement(super::explain(error.into(), &writer.metrics()), index))
-        })?;
+        admin
+            .execute_batch(&migration.sql)
+            .map_err(|error| Failure::Answer(at_statement(super::explain(error.into(), &writer.metrics()), index)))?;
         writer.execute(
             "INSERT INTO main.icsql_sql_migration(version, name, sha256, applied_at) VALUES (?1, ?2, ?3, ?4)",
-            (
-                migration.version,
-                migration.name.as_str(),
-                hash.as_slice(),
-                i64::try_from(now_ns).unwrap_or(i64::MAX),
-            ),
+            (migration.version, migration.name.as_str(), hash.as_slice(), i64::try_from(now_ns).unwrap_or(i64::MAX)),
         )?;
         versions.push(migration.version);
     }

@@ -138,8 +138,7 @@ pub fn page(
 /// How many rows the pages before had.
 fn start(options: &ReadOptions, statement: [u8; 16], transaction: u64) -> Result<u64, Error> {
     let Some(bytes) = &options.cursor else { return Ok(0) };
-    let invalid =
-        |message: &str| Error::InvalidArgument { argument: "cursor".to_owned(), message: message.to_owned() };
+    let invalid = |message: &str| Error::InvalidArgument { argument: "cursor".to_owned(), message: message.to_owned() };
     let cursor = Cursor::decode(bytes).ok_or_else(|| invalid("it is none that this method has answered"))?;
     if cursor.statement != statement {
         return Err(invalid("it belongs to another statement or to other parameters"));

@@ -51,16 +51,23 @@ fn full_scans(lines: &[Line]) -> Vec<String> {
     for line in lines {
         let text = line.text.as_str();
         let scanned = match text.strip_prefix("SCAN ") {
-            Some(rest) if rest.ends_with("CONSTANT ROW") || rest.ends_with("CONSTANT ROWS") => continue,
+            Some(rest)
+                if ["CONSTANT ROW", "CONSTANT ROWS", "-ROW VALUES CLAUSE"].iter().any(|end| rest.ends_with(end)) =>
+            {
+                continue;
+            }
             // Index 0 of FTS5 without a constraint is a walk over all documents.
             Some(rest) => match rest.split_once(" VIRTUAL TABLE INDEX ") {
                 Some((name, "0:")) => name,
                 Some(_) => continue,
                 None => rest.split_once(" USING ").map_or(rest, |(name, _)| name),
             },
-            None => match text.strip_prefix("SEARCH ").and_then(|rest| rest.split_once(" USING AUTOMATIC ")) {
-                Some((name, _)) => name,
-                None => continue,
+            None => match text.strip_prefix("SEARCH ") {
+                // An index that is made for this statement looks at every row.
+                Some(rest) if rest.contains(" USING AUTOMATIC ") => rest.split_once(' ').map_or(rest, |(name, _)| name),
+                // A largest or smallest value without an index. (That of the rowid would not be one.)
+                Some(rest) if !rest.contains(" USING ") && !rest.contains(" VIRTUAL TABLE ") => rest,
+                _ => continue,
             },
         };
         if !made.contains(scanned) && !scanned.starts_with('(') && !scans.iter().any(|known| known == scanned) {

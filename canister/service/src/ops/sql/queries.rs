@@ -6,14 +6,10 @@ use super::policy;
 use super::value::Bound;
 use crate::error::{Failure, cut};
 use crate::guard::{at_most, too_large};
-use crate::limits::{
-    QUERIES_MAX, QUERY_NAME_BYTES_MAX, QUERY_PARAMS_MAX, QUERY_SQL_BYTES_MAX, QUERY_TEXT_BYTES_MAX,
-};
+use crate::limits::{QUERIES_MAX, QUERY_NAME_BYTES_MAX, QUERY_PARAMS_MAX, QUERY_SQL_BYTES_MAX, QUERY_TEXT_BYTES_MAX};
 use core::ops::ControlFlow;
 use icsql_engine::{Error as EngineError, Reader, ValueRef, Writer};
-use icsql_types::{
-    BrokenQuery, Callers, DefinedQuery, Error, Params, QueryDefinition, QueryParameter, Role, Value,
-};
+use icsql_types::{BrokenQuery, Callers, DefinedQuery, Error, Params, QueryDefinition, QueryParameter, Role, Value};
 use std::collections::BTreeMap;
 
 /// The definitions by name.
@@ -80,7 +76,7 @@ pub fn prepare(reader: &Reader<'_>, queries: &Queries) {
     let reader = reader.restricted(policy::reads(Role::Reader));
     for query in queries.values() {
         // One that is broken says so when it is called.
-        let _ = reader.describe(&query.sql);
+        let _ = reader.prepare(&query.sql);
     }
 }
 
@@ -164,7 +160,8 @@ pub fn examine_defined(reader: &Reader<'_>, definition: &QueryDefinition) -> Def
 
 /// Checks a definition without looking at the database.
 fn check(definition: &QueryDefinition) -> Result<(), Error> {
-    let invalid = |argument: &str, message: String| Err(Error::InvalidArgument { argument: argument.to_owned(), message });
+    let invalid =
+        |argument: &str, message: String| Err(Error::InvalidArgument { argument: argument.to_owned(), message });
     if definition.name.is_empty() {
         return invalid("name", format!("it is empty; a name has 1 to {QUERY_NAME_BYTES_MAX} bytes"));
     }
@@ -180,7 +177,8 @@ fn check(definition: &QueryDefinition) -> Result<(), Error> {
         }
         if !TYPES.contains(&parameter.type_name.as_str()) {
             let known = TYPES.join(", ");
-            let message = format!("{:?} is no type of the parameter {}; they are {known}", parameter.type_name, parameter.name);
+            let message =
+                format!("{:?} is no type of the parameter {}; they are {known}", parameter.type_name, parameter.name);
             return invalid("params", message);
         }
     }

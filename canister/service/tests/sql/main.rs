@@ -1,0 +1,8 @@
+//! SQL and named queries, called as the platform would call them, on heap memory.
+mod common;
+mod execute;
+mod migrate;
+mod named;
+mod page;
+mod policy;
+mod schema;
