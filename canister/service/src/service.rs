@@ -8,7 +8,7 @@ use crate::{ops, schema};
 use icsql_engine::stable::manager::MemoryManager;
 use icsql_engine::stable::{DATABASE_MEMORY_ID, Memory, PAGE_HASH_MEMORY_ID};
 use icsql_engine::{Database, OpenOptions};
-use icsql_types::{Error, InitArg};
+use icsql_types::{Answer, Error, InitArg};
 
 /// The open database and what belongs to it.
 pub struct Service {
@@ -16,8 +16,8 @@ pub struct Service {
     pub database: Database,
     /// Who may call what.
     pub roles: Roles,
-    /// The named queries.
-    pub queries: Queries,
+    /// The named queries, or why they cannot be read. That keeps nothing else from working.
+    pub queries: Answer<Queries>,
     /// A hash of the schema of the service's own tables, which no caller's SQL may change.
     pub service_schema: [u8; 32],
     /// The whole stable memory, to ask for its size.
@@ -41,7 +41,7 @@ impl Service {
     ) -> Result<Self, Error> {
         let manager = MemoryManager::open(stable.clone())
             .map_err(|error| Error::Other { code: "stable memory".to_owned(), message: error.to_string() })?;
-        let open = || -> Result<(Database, Roles, Queries, [u8; 32]), Failure> {
+        let open = || -> Result<(Database, Roles, Answer<Queries>, [u8; 32]), Failure> {
             let (image, hashes) = (manager.get(DATABASE_MEMORY_ID), manager.get(PAGE_HASH_MEMORY_ID));
             let mut database = Database::open(image, hashes, options)?;
             database.migrate(schema::MIGRATIONS)?;
@@ -50,11 +50,8 @@ impl Service {
                 database.write(|writer| ops::access::set_public_kv(writer, public))?;
             }
             let roles = database.read(ops::access::load)?;
-            let (queries, service_schema) = database.read(|reader| {
-                let loaded = queries::load(reader)?;
-                queries::prepare(reader, &loaded);
-                Ok::<_, Failure>((loaded, policy::service_schema(reader)?))
-            })?;
+            let (queries, service_schema) = database
+                .read(|reader| Ok::<_, Failure>((queries::load_prepared(reader), policy::service_schema(reader)?)))?;
             Ok((database, roles, queries, service_schema))
         };
         let (database, roles, queries, service_schema) = open()?;

@@ -31,24 +31,19 @@ pub fn drop(host: &impl Host, service: &mut Service) {
     }
 }
 
-/// Reads the definitions anew. If that fails, which it can for want of memory, those of before stay until the next
-/// change or upgrade.
+/// Reads the definitions anew.
 fn reload(service: &mut Service) {
     let Service { database, queries, .. } = service;
-    let loaded = database.read(|reader| {
-        let loaded = queries::load(reader)?;
-        queries::prepare(reader, &loaded);
-        Ok::<_, Failure>(loaded)
-    });
-    if let Ok(loaded) = loaded {
-        *queries = loaded;
-    }
+    *queries = database
+        .read(|reader| Ok::<_, Failure>(queries::load_prepared(reader)))
+        .unwrap_or_else(|failure| Err(failure.into()));
 }
 
 /// `query_list`.
 pub fn list(host: &impl Host, service: &mut Service) {
     typed(host, service, &guard::QUERY_LIST, &method::QUERY_LIST, |service, ()| {
         let Service { database, queries, .. } = service;
+        let queries = queries.as_ref().map_err(Error::clone)?;
         Ok(database.read(|reader| {
             let examined = queries.values().map(|definition| queries::examine_defined(reader, definition));
             Ok::<_, Failure>(examined.collect())
@@ -59,7 +54,8 @@ pub fn list(host: &impl Host, service: &mut Service) {
 /// `query_call`.
 pub fn call(host: &impl Host, service: &mut Service) {
     typed(host, service, &guard::QUERY_CALL, &method::QUERY_CALL, |service, (name, params, options)| {
-        let Some(definition) = service.queries.get(&name) else {
+        let queries = service.queries.as_ref().map_err(Error::clone)?;
+        let Some(definition) = queries.get(&name) else {
             return Err(Error::NotFound { what: "query".to_owned(), name });
         };
         if let Callers::Role(least) = definition.callers

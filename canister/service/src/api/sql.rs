@@ -222,7 +222,9 @@ where
                 }
             };
             database.read(|reader| {
-                if reader.schema_cookie() != cookie {
+                if let Ok(queries) = queries
+                    && reader.schema_cookie() != cookie
+                {
                     crate::ops::sql::queries::prepare(reader, queries);
                 }
                 Ok::<_, Failure>(())

@@ -227,3 +227,17 @@ fn there_are_so_many_queries_and_no_more() {
         [[int(200)]]
     );
 }
+
+#[test]
+fn definitions_that_cannot_be_read_keep_nothing_else_from_working() {
+    let mut canister = with_cities();
+    define(&mut canister, &definition("city", BY_NAME, &[("name", "text")])).unwrap();
+    let damage = "UPDATE main.icsql_query_parameter SET query = 'nobody'";
+    canister.service.database.write(|tx| tx.execute(damage, ())).unwrap();
+    let mut canister = canister.upgrade();
+    let refused = call(&mut canister, Who::Stranger, "city", named("name", text("Zug")));
+    assert!(matches!(refused, Err(Error::Corrupt { .. })), "{refused:?}");
+    assert!(matches!(canister.call_query_list::<Vec<DefinedQuery>>(Who::Reader, ()), Err(Error::Corrupt { .. })));
+    assert_eq!(canister.rows("SELECT count(*) FROM city"), [[int(3)]]);
+    canister.call_query_drop::<()>(Who::Admin, ("city",)).unwrap();
+}

@@ -33,7 +33,7 @@ fn a_plan_is_a_tree_and_names_full_scans() {
         assert!(plan.read_only);
     }
     let nested = plan(&mut canister, Who::Reader, "SELECT a FROM t UNION SELECT b FROM t WHERE id = 1").unwrap();
-    assert_eq!(nested.lines[0], "└─ COMPOUND QUERY", "{:#?}", nested.lines);
+    assert!(nested.lines[0].starts_with("└─ "), "{:#?}", nested.lines);
     assert!(nested.lines[1].starts_with("   ├─ ") && nested.lines.len() >= 4, "{:#?}", nested.lines);
     let delete = plan(&mut canister, Who::Writer, "DELETE FROM t WHERE b = 1").unwrap();
     assert_eq!((delete.read_only, delete.full_scans), (false, vec!["t".to_owned()]));

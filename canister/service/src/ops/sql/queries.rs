@@ -9,7 +9,9 @@ use crate::guard::{at_most, too_large};
 use crate::limits::{QUERIES_MAX, QUERY_NAME_BYTES_MAX, QUERY_PARAMS_MAX, QUERY_SQL_BYTES_MAX, QUERY_TEXT_BYTES_MAX};
 use core::ops::ControlFlow;
 use icsql_engine::{Error as EngineError, Reader, ValueRef, Writer};
-use icsql_types::{BrokenQuery, Callers, DefinedQuery, Error, Params, QueryDefinition, QueryParameter, Role, Value};
+use icsql_types::{
+    Answer, BrokenQuery, Callers, DefinedQuery, Error, Params, QueryDefinition, QueryParameter, Role, Value,
+};
 use std::collections::BTreeMap;
 
 /// The definitions by name.
@@ -35,6 +37,13 @@ fn damaged() -> Failure {
 /// # Errors
 /// The engine's; [`Error::Corrupt`] for what was not written by this program.
 pub fn load(reader: &Reader<'_>) -> Result<Queries, Failure> {
+    read(reader).map_err(|failure| match failure {
+        Failure::Engine(EngineError::ColumnType { .. }) => damaged(),
+        other => other,
+    })
+}
+
+fn read(reader: &Reader<'_>) -> Result<Queries, Failure> {
     let mut queries = Queries::new();
     let all = [Callers::Public, Callers::Role(Role::Reader), Callers::Role(Role::Writer), Callers::Role(Role::Admin)];
     let sql = "SELECT name, sql, callers, max_rows, max_bytes, max_instructions, allow_full_scan FROM main.icsql_query";
@@ -68,6 +77,16 @@ pub fn load(reader: &Reader<'_>) -> Result<Queries, Failure> {
         queries.get_mut(row.text(0)?).ok_or_else(damaged)?.params.push(parameter);
         Ok::<_, Failure>(ControlFlow::Continue(()))
     })?;
+    Ok(queries)
+}
+
+/// Reads all definitions and prepares them.
+///
+/// # Errors
+/// As [`load`], in the words that a caller will get.
+pub fn load_prepared(reader: &Reader<'_>) -> Answer<Queries> {
+    let queries = load(reader)?;
+    prepare(reader, &queries);
     Ok(queries)
 }
 
