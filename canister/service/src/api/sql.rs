@@ -6,7 +6,7 @@ use crate::guard::{self, Rule, too_large};
 use crate::host::Host;
 use crate::limits::{
     QUERY_INSTRUCTIONS_MAX, REPLICATED_INSTRUCTIONS_MAX, SQL_DECODING_UNITS_PER_BYTE, SQL_STATEMENTS_MAX,
-    sql_write_instructions_max,
+    SQL_WRITE_PAGES_MAX, sql_write_instructions_max,
 };
 use crate::ops::idempotency::{self, Request};
 use crate::ops::sql::execute::{self, Limits};
@@ -115,7 +115,7 @@ pub fn migrate(host: &impl Host, service: &mut Service) {
         service,
         |max, (migrations, _)| {
             migrate::check(migrations)?;
-            Ok(Budget { instructions: max, ..Budget::UNLIMITED })
+            Ok(Budget { instructions: max, dirty_pages: SQL_WRITE_PAGES_MAX, ..Budget::UNLIMITED })
         },
         |budget| *budget,
         |writer, service_schema, _, (migrations, _)| migrate::migrate(writer, service_schema, migrations, now_ns),
