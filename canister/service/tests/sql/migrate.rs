@@ -1,6 +1,7 @@
 //! `sql_migrate` and `sql_migrations`.
 use crate::common::{Canister, Who, int, text};
-use icsql_types::{AppliedMigration, Error};
+use icsql_canister::limits::{SQL_BYTES_MAX, SQL_MIGRATION_NAME_BYTES_MAX};
+use icsql_types::{Answer, AppliedMigration, Error, Migrated, SqlMigration};
 
 fn applied(canister: &mut Canister) -> Vec<AppliedMigration> {
     canister.call_sql_migrations(Who::Reader, ()).unwrap()
@@ -76,4 +77,36 @@ fn what_stayed_prepared_sees_the_new_schema() {
     assert_eq!(canister.rows("SELECT * FROM t"), [[text("old"), text("new")]]);
     canister.migrate(&[(3, "DROP TABLE t; nonsense")]).unwrap_err();
     assert_eq!(canister.rows("SELECT * FROM t"), [[text("old"), text("new")]]);
+}
+
+#[test]
+fn lists_names_and_texts_are_limited() {
+    let mut canister = Canister::install();
+    let step = |version: u32, name: usize, sql: usize| SqlMigration {
+        version,
+        name: "n".repeat(name),
+        sql: format!("SELECT 1 --{}", " ".repeat(sql - 11)),
+    };
+    let mut migrate = |list: &[SqlMigration]| -> Answer<Migrated> { canister.call_sql_migrate(Who::Admin, (list,)) };
+    let (name, sql) = (SQL_MIGRATION_NAME_BYTES_MAX, SQL_BYTES_MAX);
+    for (name, sql) in [(name - 1, 11), (name, 11), (1, sql - 1), (1, sql)] {
+        // The first is applied; the texts of the others differ from it, which is found once their sizes are.
+        let outcome = migrate(&[step(1, name, sql)]);
+        assert!(matches!(outcome, Ok(_) | Err(Error::Conflict { .. })), "{outcome:?}");
+    }
+    for (wrong, limited) in
+        [(step(2, name + 1, 11), "name of statement 0"), (step(2, 1, sql + 1), "sql of statement 0")]
+    {
+        let refused = migrate(&[wrong]);
+        assert!(matches!(&refused, Err(Error::TooLarge { what, .. }) if what == limited), "{refused:?}");
+    }
+    let steps = |first: u32, last: u32| (first..=last).map(|version| step(version, 1, 11)).collect::<Vec<_>>();
+    assert_eq!(migrate(&steps(2, 999)).unwrap().applied.len(), 998);
+    let refused = migrate(&steps(1_000, 1_001));
+    assert!(
+        matches!(&refused, Err(Error::TooLarge { what, limit: 1_000, actual: 1_001 }) if what == "migrations"),
+        "{refused:?}"
+    );
+    assert_eq!(migrate(&steps(1_000, 1_000)).unwrap().applied, [1_000]);
+    assert!(matches!(migrate(&steps(1_001, 1_001)), Err(Error::TooLarge { .. })));
 }

@@ -1,6 +1,6 @@
 //! Named queries.
 use crate::common::{Canister, Who, int, statement, text};
-use icsql_canister::limits::{QUERIES_MAX, QUERY_NAME_BYTES_MAX};
+use icsql_canister::limits::{QUERIES_MAX, QUERY_NAME_BYTES_MAX, QUERY_PARAMS_MAX, QUERY_SQL_BYTES_MAX};
 use icsql_types::{
     Answer, Callers, DefinedQuery, Error, Params, QueryDefinition, QueryParameter, ReadOptions, Role, RowSet, Stop,
     Value,
@@ -112,6 +112,22 @@ fn a_definition_is_one_select_that_is_cheap_and_declares_its_parameters() {
     assert!(message.contains("allow_full_scan") && message.contains("SCAN city"), "{message}");
     let allowed = define(&mut canister, &QueryDefinition { allow_full_scan: Some(true), ..scan }).unwrap();
     assert_eq!(allowed.plan.full_scans, ["city"]);
+    let padded = |bytes: usize| format!("SELECT 1 --{}", " ".repeat(bytes - 11));
+    for bytes in [QUERY_SQL_BYTES_MAX - 1, QUERY_SQL_BYTES_MAX] {
+        define(&mut canister, &definition(&format!("of {bytes}"), &padded(bytes), &[])).unwrap();
+    }
+    let refused = define(&mut canister, &definition("more", &padded(QUERY_SQL_BYTES_MAX + 1), &[]));
+    assert!(
+        matches!(&refused, Err(Error::TooLarge { what, limit: 4_096, actual: 4_097 }) if what == "sql"),
+        "{refused:?}"
+    );
+    for count in [QUERY_PARAMS_MAX - 1, QUERY_PARAMS_MAX, QUERY_PARAMS_MAX + 1] {
+        let names: Vec<_> = (0..count).map(|place| format!("p{place}")).collect();
+        let params: Vec<_> = names.iter().map(|name| (name.as_str(), "any")).collect();
+        let sql = format!("SELECT :{}", names.join(", :"));
+        let outcome = define(&mut canister, &definition(&format!("with {count}"), &sql, &params));
+        assert_eq!(outcome.is_err(), count > QUERY_PARAMS_MAX, "{outcome:?}");
+    }
     for name in [QUERY_NAME_BYTES_MAX - 1, QUERY_NAME_BYTES_MAX] {
         define(&mut canister, &definition(&"n".repeat(name), "WITH x AS (SELECT 1) SELECT * FROM x", &[])).unwrap();
     }
