@@ -209,6 +209,7 @@ pub(super) fn describe(code: i32, first: Option<&str>, second: Option<&str>) -> 
         },
         sys::SQLITE_FUNCTION => format!("the function {}", second.unwrap_or_default()),
         sys::SQLITE_READ => format!("reading the table {first}"),
+        _ if first.starts_with("sqlite_temp_") => temporary(first),
         sys::SQLITE_INSERT => format!("INSERT into the table {first}"),
         sys::SQLITE_UPDATE => format!("UPDATE of the table {first}"),
         sys::SQLITE_DELETE => format!("DELETE from the table {first}"),
@@ -224,6 +225,10 @@ pub(super) fn describe(code: i32, first: Option<&str>, second: Option<&str>) -> 
         | sys::SQLITE_DROP_VTABLE => format!("dropping {first}: a change of the schema"),
         sys::SQLITE_ALTER_TABLE => format!("ALTER TABLE {}: a change of the schema", second.unwrap_or_default()),
         sys::SQLITE_ANALYZE | sys::SQLITE_REINDEX => format!("ANALYZE or REINDEX of {first}: a change of the schema"),
-        _ => format!("objects of the schema temp ({first}): they would stand in front of the database's own"),
+        _ => temporary(first),
     }
+}
+
+fn temporary(name: &str) -> String {
+    format!("objects of the schema temp ({name}): they would stand in front of the database's own")
 }
