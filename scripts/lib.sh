@@ -71,3 +71,20 @@ remap_registry() {
         if [ -d "$folder" ]; then say "--remap-path-prefix=$folder=$1"; fi
     done
 }
+
+# canister_flags: sets and exports how Cargo compiles the project's own canisters, the same from whatever folder.
+canister_flags() {
+    local sysroot commit
+    sysroot=$(rustc --print sysroot)
+    commit=$(rustc -vV | sed -n 's/^commit-hash: //p')
+    # Separated by a character that no path holds.
+    CARGO_ENCODED_RUSTFLAGS=$({
+        say "-Ctarget-feature=+simd128"
+        say "--remap-path-prefix=$sysroot/lib/rustlib/src/rust=/rustc/$commit"
+        remap_registry /deps
+        say "--remap-path-prefix=$root=/icsql"
+    } | tr '\n' '\037' | sed 's/.$//')
+    # A target folder of its own: the flags differ from those of a plain `cargo build`, which would throw away each other's work.
+    CARGO_TARGET_DIR=$root/target/canister
+    export CARGO_ENCODED_RUSTFLAGS CARGO_TARGET_DIR
+}

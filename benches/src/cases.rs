@@ -50,16 +50,29 @@ const CASES: [(&str, Measure); 7] = [
     ("kv_put_new", |bench, _| bench.put(bench.rows())),
 ];
 
+/// What the relatives have no method for; on the same canister, after the others.
+const OWN_CASES: [(&str, Measure); 3] = [
+    ("kv_list_100", |bench, sample| bench.list(sample)),
+    ("kv_write_100", |bench, sample| bench.write(sample)),
+    // The last: each sample leaves a row less.
+    ("kv_delete", |bench, sample| bench.delete(sample_row(bench.rows(), sample))),
+];
+
 /// The names of the cases.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    CASES.iter().map(|(case, _)| *case)
+    CASES.iter().chain(&OWN_CASES).map(|(case, _)| *case)
+}
+
+fn cases(subject: &Subject) -> impl Iterator<Item = (&'static str, Measure)> {
+    let own = if subject.name == crate::engine::SUBJECT { OWN_CASES.as_slice() } else { &[] };
+    CASES.iter().chain(own).copied()
 }
 
 /// Loads the data into a new canister and measures every case.
 pub fn run(subject: &Subject, wasm: &[u8], rows: u32) -> Result<Vec<Measurement>, String> {
     let mut bench = Bench::new(subject, wasm, rows, crate::replica_config())?;
     let mut measured = Vec::new();
-    for (case, measure) in CASES {
+    for (case, measure) in cases(subject) {
         let samples = bench.samples(case, measure)?;
         let (_, median) = samples[samples.len() / 2];
         measured.push(Measurement {
@@ -86,7 +99,7 @@ pub fn run_one(
 ) -> Result<(Cost, Option<Profile>), String> {
     let profiles = config.profile;
     let mut bench = Bench::new(subject, wasm, rows, config)?;
-    for (name, measure) in CASES {
+    for (name, measure) in cases(subject) {
         bench.replica.set_profiling(profiles && name == case);
         let samples = bench.samples(name, measure)?;
         if name == case {
@@ -182,6 +195,38 @@ impl<'a> Bench<'a> {
             return Err("kv_get_many answered other values".to_string());
         }
         Ok(cost)
+    }
+
+    /// Lists entries with their values from the sample's row on.
+    fn list(&mut self, sample: u32) -> Result<Cost, String> {
+        let first = sample_row(self.rows() - KEYS_MANY, sample);
+        let (reply, cost) = self.call("kv_list", &Subject::list_argument(&data::key(first), KEYS_MANY))?;
+        let values = Subject::decode_list(&reply).map_err(|error| format!("kv_list: {error}"))?;
+        if !values.into_iter().eq((first..first + KEYS_MANY).map(|row| (data::key(row), self.value(row)))) {
+            return Err("kv_list answered other entries".to_string());
+        }
+        Ok(cost)
+    }
+
+    /// Puts other values in place of those of neighbouring rows, in one call.
+    fn write(&mut self, sample: u32) -> Result<Cost, String> {
+        let first = sample_row(self.rows() - KEYS_MANY, sample);
+        let rows: Vec<u32> = (first..first + KEYS_MANY).collect();
+        for &row in &rows {
+            self.revisions[row as usize] += 1;
+        }
+        let puts: Vec<_> = rows.iter().map(|&row| (data::key(row), self.value(row))).collect();
+        let (reply, cost) = self.call("kv_write", &Subject::write_argument(puts))?;
+        Subject::check_put(&reply).map_err(|error| format!("kv_write: {error}"))?;
+        Ok(cost)
+    }
+
+    fn delete(&mut self, row: u32) -> Result<Cost, String> {
+        let (reply, cost) = self.call("kv_delete", &Subject::get_argument(&data::key(row)))?;
+        match Subject::decode_delete(&reply).map_err(|error| format!("kv_delete: {error}"))? {
+            1 => Ok(cost),
+            deleted => Err(format!("kv_delete of row {row} deleted {deleted}")),
+        }
     }
 
     fn upgrade(&mut self) -> Result<(), String> {

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use candid::{CandidType, Decode, Deserialize, Encode, Reserved};
+use icsql_types::{Deleted, Entry, KvList, KvOperation, KvPage, KvValue};
 
 /// A canister with the methods `kv_put`, `kv_get` and `kv_get_many`. All take the same arguments.
 pub struct Subject {
@@ -73,6 +74,34 @@ impl Subject {
     /// The argument of `kv_get_many`.
     pub fn get_many_argument(keys: &[String]) -> Vec<u8> {
         Encode!(&keys).expect("texts can be encoded")
+    }
+
+    /// The argument of `kv_list` for so many entries from a key on, with their values.
+    pub fn list_argument(from: &str, limit: u32) -> Vec<u8> {
+        let list = KvList { from: Some(from.to_string()), limit: Some(limit), values: Some(true), ..KvList::default() };
+        Encode!(&list).expect("a list can be encoded")
+    }
+
+    /// The argument of `kv_write` that puts these keys and values.
+    pub fn write_argument(puts: Vec<(String, String)>) -> Vec<u8> {
+        let put =
+            |(key, value)| KvOperation::Put { key, value: KvValue::Text(value), expires_at: None, condition: None };
+        Encode!(&puts.into_iter().map(put).collect::<Vec<_>>()).expect("operations can be encoded")
+    }
+
+    /// The keys and texts that `kv_list` answered.
+    pub fn decode_list(reply: &[u8]) -> Result<Vec<(String, String)>, String> {
+        let page = ok(Decode!(reply, Result<KvPage, Reserved>))?;
+        let pair = |entry: Entry| match entry.value {
+            Some(KvValue::Text(value)) => Ok((entry.key, value)),
+            other => Err(format!("{} has the value {other:?}", entry.key)),
+        };
+        page.entries.into_iter().map(pair).collect()
+    }
+
+    /// How many keys `kv_delete` deleted.
+    pub fn decode_delete(reply: &[u8]) -> Result<u64, String> {
+        ok(Decode!(reply, Result<Deleted, Reserved>)).map(|deleted| deleted.deleted)
     }
 
     /// Checks that the put was carried out.

@@ -38,7 +38,7 @@ pub struct Config {
     pub module_cache: Option<PathBuf>,
     /// Compile modules so that [`Replica::set_profiling`](crate::Replica::set_profiling) works. They run slower.
     pub profile: bool,
-    /// The root key in DER form, for `ic0.root_key_copy`; empty when there is none.
+    /// The root key in DER form, for `ic0.root_key_copy`; the subnet's id follows from it. Empty when there is none.
     pub root_key: Vec<u8>,
 }
 
@@ -148,11 +148,16 @@ impl Reject {
     pub fn reject_code(&self) -> u32 {
         self.code as u32 / 100
     }
+
+    /// The error code as the IC writes it, e.g. `IC0503`.
+    pub fn error_code(&self) -> String {
+        format!("IC{:04}", self.code as u32)
+    }
 }
 
 impl std::fmt::Display for Reject {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "IC{:04}: {}", self.code as u32, self.message)
+        write!(f, "{}: {}", self.error_code(), self.message)
     }
 }
 
@@ -169,7 +174,6 @@ pub enum ErrorCode {
     CanisterSnapshotNotFound = 305,
     InsufficientCyclesForCreateCanister = 403,
     CanisterRejectedMessage = 406,
-    UnknownManagementMessage = 407,
     InvalidManagementPayload = 408,
     CanisterTrapped = 502,
     CanisterCalledTrap = 503,
@@ -185,12 +189,14 @@ pub enum ErrorCode {
     CanisterFunctionNotFound = 513,
     CanisterNonEmpty = 514,
     QueryCallGraphLoopDetected = 517,
+    InsufficientCyclesInCall = 520,
     CanisterInstructionLimitExceeded = 522,
     CanisterMemoryAccessLimitExceeded = 524,
     QueryCallGraphTooDeep = 525,
     CompositeQueryCalledInReplicatedMode = 527,
     CanisterMethodNotFound = 536,
     CanisterWasmModuleNotFound = 537,
+    CanisterStatusAccessDenied = 542,
 }
 
 /// What the next execution is made to suffer. Applies once, to the next message that runs a canister's code.
@@ -217,16 +223,19 @@ pub enum InstallMode {
     Upgrade {
         /// Leave out `canister_pre_upgrade`.
         skip_pre_upgrade: bool,
+        /// Whether the heap is kept too. A module with enhanced orthogonal persistence, and only such a one, has to
+        /// be told.
+        keep_heap: Option<bool>,
     },
 }
 
 impl InstallMode {
     /// A plain upgrade.
-    pub const UPGRADE: Self = Self::Upgrade { skip_pre_upgrade: false };
+    pub const UPGRADE: Self = Self::Upgrade { skip_pre_upgrade: false, keep_heap: None };
 }
 
 /// A line of a canister's log.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogLine {
     /// Number of the line since the canister was created.
     pub index: u64,
@@ -237,7 +246,7 @@ pub struct LogLine {
 }
 
 /// A canister's state of running.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Status {
     /// Takes messages.
     Running,

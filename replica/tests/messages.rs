@@ -220,7 +220,9 @@ fn upgrades_keep_stable_memory_and_failures_change_nothing() {
     replica.set_stable_memory(canister, &[200]).unwrap();
     assert_eq!(error(replica.install(canister, InstallMode::UPGRADE, &wasm, b"ghi", me())), ErrorCode::CanisterTrapped);
     assert_eq!(state(&mut replica), b"\xc8def");
-    replica.install(canister, InstallMode::Upgrade { skip_pre_upgrade: true }, &wasm, b"ghi", me()).reply();
+    replica
+        .install(canister, InstallMode::Upgrade { skip_pre_upgrade: true, keep_heap: None }, &wasm, b"ghi", me())
+        .reply();
     assert_eq!(state(&mut replica), b"\xc8ghi");
     let stranger = Principal::from_slice(&[7; 29]);
     assert_eq!(

@@ -55,6 +55,18 @@ pub fn adopter_wasm() -> Vec<u8> {
     read_built(&root().join(file), "scripts/build-fixtures")
 }
 
+/// The Wasm of `examples/embedded`.
+pub fn embedded_wasm() -> Vec<u8> {
+    let file = "examples/embedded/target/wasm32-unknown-unknown/release/embedded.wasm";
+    read_built(&root().join(file), "scripts/build-fixtures")
+}
+
+/// The Wasm of `examples/caller`.
+pub fn caller_wasm() -> Vec<u8> {
+    let file = "target/canister/wasm32-unknown-unknown/canister/icsql_example_caller.wasm";
+    read_built(&root().join(file), "scripts/build-fixtures")
+}
+
 fn read_built(path: &Path, command: &str) -> Vec<u8> {
     std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}: run `{command}` first", path.display()))
 }
@@ -72,6 +84,15 @@ pub fn replica() -> Replica {
     Replica::new(Config { module_cache, ..Config::default() })
 }
 
+/// The replica's binary, which Cargo built beside this test.
+pub fn replica_binary() -> PathBuf {
+    // <target>/<profile>/deps/<test> -> <target>/<profile>/icsql-replica
+    let test = std::env::current_exe().expect("a test knows its own path");
+    let replica = test.ancestors().nth(2).expect("tests are in a folder of the profile's").join("icsql-replica");
+    assert!(replica.is_file(), "{}: run `cargo build -p icsql-replica` first", replica.display());
+    replica
+}
+
 /// An instance with one application subnet, on the server that `POCKET_IC_BIN` names or on the replica that Cargo built
 /// beside this test.
 pub fn pocket_ic() -> PocketIc {
@@ -79,11 +100,7 @@ pub fn pocket_ic() -> PocketIc {
     if !on_own_replica() {
         return builder.build();
     }
-    // <target>/<profile>/deps/<test> -> <target>/<profile>/icsql-replica
-    let test = std::env::current_exe().expect("a test knows its own path");
-    let replica = test.ancestors().nth(2).expect("tests are in a folder of the profile's").join("icsql-replica");
-    assert!(replica.is_file(), "{}: run `cargo build -p icsql-replica` first", replica.display());
-    builder.with_server_binary(replica).build()
+    builder.with_server_binary(replica_binary()).build()
 }
 
 /// An icsql canister on an instance of its own, controlled by [`controller`].

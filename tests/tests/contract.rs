@@ -35,7 +35,8 @@ fn the_exports_are_the_methods_of_the_contract() {
         Mode::Query => format!("canister_query {name}"),
         Mode::Update => format!("canister_update {name}"),
     });
-    let hooks = ["canister_init", "canister_post_upgrade", "canister_inspect_message"].map(str::to_string);
+    let hooks = ["canister_init", "canister_post_upgrade", "canister_inspect_message", "canister_global_timer"]
+        .map(str::to_string);
     assert_eq!(exported, methods.chain(hooks).collect());
 }
 

@@ -96,7 +96,7 @@ fn a_transaction_of_any_kind_that_is_stopped_leaves_no_trace() {
         let after = canister.state();
         assert_ne!(before.0, after.0, "{name}");
         let mut faults: Vec<Fault> = (1..=8)
-            .map(|part| Fault { trap_after_instructions: Some(cost.instructions * part / 9), ..Fault::default() })
+            .map(|part| Fault { trap_after_instructions: Some(cost.instructions * part / 12), ..Fault::default() })
             .collect();
         faults.push(Fault { fail_stable_grow: Some(1), ..Fault::default() });
         let writes = [1, 2, 3, 4, 5, 7, 11, 20];

@@ -115,6 +115,30 @@ int icsql_warm(sqlite3 *db, unsigned int nMax, unsigned int *pnLoaded){
   return rc;
 }
 
+static int icsqlHaltsWithFail(const Op *aOp, int nOp){
+  int i;
+  for(i=0; i<nOp; i++){
+    int op = aOp[i].opcode;
+    if( (op==OP_Halt || op==OP_HaltIfNull) && aOp[i].p2==OE_Fail ) return 1;
+    if( op==OP_VUpdate && aOp[i].p5==OE_Fail ) return 1;
+  }
+  return 0;
+}
+
+/*
+** Whether a statement can fail and keep the rows that it had changed until then: OR FAIL, ON CONFLICT FAIL and RAISE(FAIL),
+** also in its triggers.
+*/
+int icsql_can_fail_partly(sqlite3_stmt *pStmt){
+  Vdbe *p = (Vdbe*)pStmt;
+  SubProgram *pSub;
+  if( icsqlHaltsWithFail(p->aOp, p->nOp) ) return 1;
+  for(pSub=p->pProgram; pSub; pSub=pSub->pNext){
+    if( icsqlHaltsWithFail(pSub->aOp, pSub->nOp) ) return 1;
+  }
+  return 0;
+}
+
 /* A column of the row that a statement is on. For text and blobs p points to n bytes that live as SQLite's would. */
 typedef struct IcsqlValue {
   int eType;             /* SQLITE_INTEGER to SQLITE_NULL */

@@ -60,6 +60,7 @@ pub const CACHED_SQL_BYTES_MAX: usize = 4_096;
 
 /// Bytes of the largest image that VACUUM rebuilds. It needs as much heap twice: for the copy, and for the changed pages.
 pub const VACUUM_IMAGE_BYTES_MAX: u64 = 512 * 1024 * 1024;
+
 /// Bytes of an image of ic-sqlite-vfs that is adopted in one message: 2 GiB of stable memory may be touched in one, and
 /// pages that are opened on trial or with the database are touched again.
 pub const ADOPT_AT_ONCE_BYTES_MAX: u64 = 1024 * 1024 * 1024;

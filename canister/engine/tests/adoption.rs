@@ -10,7 +10,7 @@ use icsql_engine::stable::manager::{MemoryManager, VirtualMemory};
 use icsql_engine::stable::page_hashes::PageHashesError;
 use icsql_engine::stable::superblock::SuperblockError;
 use icsql_engine::stable::{DATABASE_MEMORY_ID, Memory, MemoryError, Operation, PAGE_HASH_MEMORY_ID, WASM_PAGE_BYTES};
-use icsql_engine::{Adoption, AdoptionError, Error, OpenOptions, SqliteError, Value};
+use icsql_engine::{Adoption, AdoptionError, Error, Migration, OpenOptions, SqliteError, Value};
 use support::{assert_whole, fixture, open, open_with, rows};
 
 const IMAGE: &str = "ic-sqlite-vfs-2.1.0";
@@ -142,6 +142,30 @@ fn an_adopted_database_has_all_its_rows_and_goes_on() {
         rows(reader, "SELECT (SELECT COUNT(*) FROM history), (SELECT title FROM search WHERE search MATCH 'today')")
     });
     assert_eq!(found.unwrap(), [[integer(22), text("neu")]]);
+}
+
+#[test]
+fn the_history_of_ic_sqlite_vfs_goes_on_as_ours() {
+    macro_rules! migration {
+        ($version:literal) => {
+            Migration {
+                version: $version,
+                name: "of ic-sqlite-vfs",
+                sql: include_str!(concat!("../../../tests/adoption/sqlite-vfs-image/src/", $version, ".sql")),
+            }
+        };
+    }
+    let next = Migration { version: 6, name: "ours", sql: "CREATE TABLE ours(x)" };
+    let raw = raw();
+    at_once(&raw).unwrap();
+    let mut database = open(&raw);
+    let changed = [migration!(1), Migration { sql: "CREATE TABLE other(x)", ..migration!(2) }, migration!(5), next];
+    let refusal = database.adopt_migrations(&changed, 5).unwrap_err();
+    assert!(refusal.to_string().contains("another text"), "{refusal}");
+    let all = [migration!(1), migration!(2), migration!(5), next];
+    assert_eq!(database.adopt_migrations(&all, 5), Ok(3));
+    assert_eq!(database.migrate(&all), Ok(1));
+    assert_eq!((database.adopt_migrations(&all, 5), database.migrate(&all)), (Ok(0), Ok(0)));
 }
 
 #[test]

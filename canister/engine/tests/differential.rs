@@ -172,9 +172,17 @@ impl World {
         outcome
     }
 
-    /// One statement as a transaction of its own.
+    /// One statement as a transaction of its own. On stock SQLite it is undone whole if it fails: by itself it would keep
+    /// what it did before an `OR FAIL`.
     fn execute(&mut self, step: &Step) {
-        let expected = self.expect(step);
+        self.stock.execute_batch("BEGIN").expect("it runs");
+        let expected = self.expect(step).and_then(|changes| {
+            // References that are checked by COMMIT.
+            stock::execute(&self.stock, "COMMIT", &[]).map(|_| changes)
+        });
+        if !self.stock.is_autocommit() {
+            self.stock.execute_batch("ROLLBACK").expect("it runs");
+        }
         let found = match self.database().execute(&step.sql, step.params.as_slice()) {
             Ok(changes) => Ok(step.count(changes)),
             Err(error) => Err(engine_code(&error)),

@@ -217,9 +217,10 @@ fn texts_stay_prepared_and_are_forgotten_in_order_of_use() {
     assert_eq!(columns(&database), 3);
     database
         .write(|tx| {
-            tx.query_row(all, (), |row| Ok::<_, Error>(assert_eq!(row.columns(), 3)))?;
+            assert_eq!(tx.query_row(all, (), |row| Ok::<_, Error>(row.columns()))?, Some(3));
             tx.execute_batch("ALTER TABLE main.t DROP COLUMN more")?;
-            tx.query_row(all, (), |row| Ok::<_, Error>(assert_eq!(row.columns(), 2)))
+            assert_eq!(tx.query_row(all, (), |row| Ok::<_, Error>(row.columns()))?, Some(2));
+            Ok::<_, Error>(())
         })
         .unwrap();
 }
@@ -330,4 +331,37 @@ fn closures_of_two_databases_nest() {
     })
     .unwrap();
     assert_eq!((names(&one).len(), names(&two).len()), (1, 0));
+}
+
+#[test]
+fn a_statement_that_would_keep_what_it_did_before_it_failed_keeps_nothing() {
+    let mut database = with_table();
+    database
+        .write(|tx| {
+            tx.execute_batch(
+                "CREATE TABLE strict_name(name TEXT NOT NULL ON CONFLICT FAIL);
+                 CREATE TABLE watched(x);
+                 CREATE TRIGGER no_three BEFORE INSERT ON watched WHEN new.x = 3 BEGIN SELECT RAISE(FAIL, 'three'); END;
+                 INSERT INTO main.t(name) VALUES ('b')",
+            )
+        })
+        .unwrap();
+    let before = contents(&mut database);
+    for sql in [
+        "INSERT OR FAIL INTO main.t(name) VALUES ('a'), ('b'), ('c')",
+        "INSERT INTO main.strict_name VALUES ('a'), (NULL)",
+        "INSERT INTO main.watched VALUES (1), (2), (3), (4)",
+    ] {
+        let id = database.meta().transaction_id;
+        let error = database.execute(sql, ()).expect_err(sql);
+        assert_eq!(database.meta().transaction_id, id, "{sql}: {error}");
+        assert_eq!(contents(&mut database), before, "{sql}: {error}");
+    }
+    assert_eq!(database.execute("INSERT OR FAIL INTO main.t(name) VALUES ('a'), ('c')", ()), Ok(2));
+    // Inside a transaction it is the closure that decides, as with any statement that failed.
+    let kept = database.write(|tx| {
+        assert!(tx.execute("INSERT INTO main.watched VALUES (1), (2), (3), (4)", ()).is_err());
+        tx.query_row("SELECT count(*) FROM main.watched", (), |row| row.integer(0))
+    });
+    assert_eq!(kept, Ok(Some(2)));
 }

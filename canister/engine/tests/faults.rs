@@ -198,7 +198,7 @@ fn an_image_that_was_torn_is_recognised_and_refused() {
         write(&mut database).expect("it works undisturbed");
         let total = memory.counts().writes - start.writes;
         for nth in places(total) {
-            for fault in [Fault::Trap, Fault::TrapAfter(3), Fault::TrapAfter(9), Fault::TrapAfter(15)] {
+            for fault in [Fault::Trap, Fault::TrapAfter(9)] {
                 let context = format!("{name}: write {nth} of {total} is cut off with {fault:?}");
                 let memory = FaultMemory::new(HeapMemory::from_bytes(template.clone()));
                 // Memory that does not take a message back.
@@ -225,13 +225,13 @@ fn an_image_that_was_torn_is_recognised_and_refused() {
                     )) => torn += 1,
                     Err(error) => panic!("{context}: {error}"),
                     // Nothing was written yet (virtual memory that grew is no part of the image).
-                    Ok(mut database) => assert_same(&mut database, &before, &format!("{context}")),
+                    Ok(mut database) => assert_same(&mut database, &before, &context),
                 }
                 assert!(memory.heap().to_bytes() == image, "{context}: the refused memory was changed");
             }
         }
     }
-    assert!(torn > 300, "only {torn} torn images");
+    assert!(torn > 150, "only {torn} torn images");
 }
 
 #[test]

@@ -25,7 +25,10 @@ fn start() {
             .and_then(|settings| Service::open(Ic0Memory, settings, OpenOptions::default()))
     };
     match opened {
-        Ok(service) => SERVICE.set(Some(service)),
+        Ok(mut service) => {
+            api::timer::arm(&Ic, &mut service);
+            SERVICE.set(Some(service));
+        }
         Err(error) => trap(&error),
     }
 }
@@ -67,6 +70,11 @@ extern "C" fn inspect_message() {
     }
 }
 
+#[unsafe(export_name = "canister_global_timer")]
+extern "C" fn global_timer() {
+    with_service(api::timer::fire);
+}
+
 macro_rules! methods {
     ($($name:ident = $export:literal => $method:path;)*) => {$(
         #[unsafe(export_name = $export)]
@@ -83,6 +91,14 @@ methods! {
     kv_set_note = "canister_update kv_set_note" => api::kv::set_note;
     kv_get_note = "canister_query kv_get_note" => api::kv::get_note;
     kv_count = "canister_query kv_count" => api::kv::count;
+    kv_get_entry = "canister_query kv_get_entry" => api::kv::entries::get_entry;
+    kv_read = "canister_query kv_read" => api::kv::entries::read;
+    kv_list = "canister_query kv_list" => api::kv::entries::list;
+    kv_put_blob = "canister_update kv_put_blob" => api::kv::entries::put_blob;
+    kv_append = "canister_update kv_append" => api::kv::entries::append;
+    kv_delete = "canister_update kv_delete" => api::kv::entries::delete;
+    kv_delete_many = "canister_update kv_delete_many" => api::kv::entries::delete_many;
+    kv_write = "canister_update kv_write" => api::kv::entries::write;
     access_grant = "canister_update access_grant" => api::access::grant;
     access_revoke = "canister_update access_revoke" => api::access::revoke;
     access_list = "canister_query access_list" => api::access::list;

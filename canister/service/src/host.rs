@@ -48,6 +48,9 @@ pub trait Host {
     fn is_controller(&self, principal: &Caller) -> bool;
     /// Nanoseconds since 1970, the same during the whole message.
     fn time_ns(&self) -> u64;
+    /// Has `canister_global_timer` called once, at `at_ns` nanoseconds since 1970 or as soon after as can be, in place of
+    /// what was set before.
+    fn set_timer(&self, at_ns: u64);
     /// Whether the message is executed by all replicas of the subnet, as a query method is when it is called as an update.
     fn is_replicated(&self) -> bool;
     /// Replies with `bytes`. To be called once.
@@ -92,6 +95,10 @@ impl Host for Ic {
 
     fn time_ns(&self) -> u64 {
         ic0::time()
+    }
+
+    fn set_timer(&self, at_ns: u64) {
+        ic0::global_timer_set(at_ns);
     }
 
     fn is_replicated(&self) -> bool {

@@ -9,8 +9,42 @@ pub const KEY_BYTES_MAX: usize = 1_024;
 pub const VALUE_BYTES_MAX: usize = 1_900_000;
 /// Largest note.
 pub const NOTE_BYTES_MAX: usize = 4_096;
-/// Keys of one `kv_get_many`.
+/// Keys of one `kv_get_many` or `kv_delete_many`.
 pub const KEYS_MAX: usize = 1_000;
+/// Operations of one `kv_write`.
+pub const OPERATIONS_MAX: usize = 1_000;
+
+/// Bytes of a part of a large value. It is part of what is stored, so it never changes. An append writes the last part
+/// anew, so parts are much smaller than messages.
+pub const VALUE_PART_BYTES: usize = 65_536;
+/// Largest value that is appended to: removing one reads its pages, which takes 0.6 billion instructions for this many.
+pub const VALUE_IN_PARTS_BYTES_MAX: u64 = 256 * 1_024 * 1_024;
+/// Parts of large values that one call removes: a message may touch 2 GiB of stable memory, and this is half of it.
+pub const REMOVED_PARTS_MAX: u64 = 1_024 * 1_024 * 1_024 / VALUE_PART_BYTES as u64;
+
+/// Entries of a page of `kv_list` that does not say how many.
+pub const LIST_ENTRIES_DEFAULT: usize = 100;
+/// Most entries of a page.
+pub const LIST_ENTRIES_MAX: usize = 1_000;
+/// Most bytes of a page: those of keys, values and notes, and [`LIST_ENTRY_BYTES`] for each entry.
+pub const LIST_BYTES_MAX: usize = REPLY_BYTES_MAX - 2 * KEY_BYTES_MAX;
+/// Bytes that an entry counts for besides its texts: numbers, lengths and tags as Candid has them.
+pub const LIST_ENTRY_BYTES: usize = 48;
+/// Keys that one page looks at, those of expired entries included.
+pub const LIST_KEYS_SCANNED_MAX: usize = 10_000;
+
+/// Expired entries that a write removes beside its own work.
+pub const SWEEP_ENTRIES_PER_WRITE: u32 = 4;
+/// Parts of expired values that a write removes beside its own work.
+pub const SWEEP_PARTS_PER_WRITE: u64 = 16;
+/// Expired entries that the timer removes at a time.
+pub const SWEEP_ENTRIES_PER_TIMER: u32 = 1_000;
+/// Parts of expired values that the timer removes at a time.
+pub const SWEEP_PARTS_PER_TIMER: u64 = 1_024;
+/// How long after an entry has expired the timer comes, in nanoseconds, so that it finds more than one.
+pub const SWEEP_DELAY_NS: u64 = 60_000_000_000;
+/// How soon the timer comes again if it left something, in nanoseconds.
+pub const SWEEP_AGAIN_NS: u64 = 1_000_000_000;
 
 /// What the platform lets into a canister in one message.
 pub const MESSAGE_BYTES_MAX: usize = 2 * 1_024 * 1_024;
@@ -25,7 +59,10 @@ pub const KEY_ARGUMENT_BYTES_MAX: usize = KEY_BYTES_MAX + ARGUMENT_EXTRA_BYTES;
 pub const NOTE_ARGUMENT_BYTES_MAX: usize = KEY_BYTES_MAX + NOTE_BYTES_MAX + ARGUMENT_EXTRA_BYTES;
 /// Largest argument of `kv_get_many`; each key has a length of up to two bytes.
 pub const KEYS_ARGUMENT_BYTES_MAX: usize = KEYS_MAX * (KEY_BYTES_MAX + 2) + ARGUMENT_EXTRA_BYTES;
-/// Largest argument of `kv_put`: all that the platform lets in, so that a value that is too large is named as such.
+/// Largest argument of `kv_list`: three texts and a cursor.
+pub const LIST_ARGUMENT_BYTES_MAX: usize = 4 * KEY_BYTES_MAX + ARGUMENT_EXTRA_BYTES;
+/// Largest argument of methods that take values: all that the platform lets in, so that a value that is too large is
+/// named as such.
 pub const PUT_ARGUMENT_BYTES_MAX: usize = MESSAGE_BYTES_MAX;
 /// Largest argument of a method that takes none or a number, and of init and post_upgrade.
 pub const SMALL_ARGUMENT_BYTES_MAX: usize = ARGUMENT_EXTRA_BYTES;
@@ -70,6 +107,12 @@ pub const DAMAGED_PAGES_LISTED_MAX: usize = 1_000;
 const _: () = assert!(VALUE_BYTES_MAX + 128 <= REPLY_BYTES_MAX);
 const _: () = assert!(VALUE_BYTES_MAX + KEY_BYTES_MAX + ARGUMENT_EXTRA_BYTES <= PUT_ARGUMENT_BYTES_MAX);
 const _: () = assert!(KEYS_ARGUMENT_BYTES_MAX <= MESSAGE_BYTES_MAX && NOTE_ARGUMENT_BYTES_MAX <= MESSAGE_BYTES_MAX);
+// An entry with its value fits a page.
+const _: () = assert!(VALUE_BYTES_MAX + KEY_BYTES_MAX + NOTE_BYTES_MAX + LIST_ENTRY_BYTES <= LIST_BYTES_MAX);
+// The largest value can be removed, and what a step of the timer removes.
+const _: () = assert!(VALUE_IN_PARTS_BYTES_MAX / VALUE_PART_BYTES as u64 <= REMOVED_PARTS_MAX);
+const _: () = assert!(SWEEP_PARTS_PER_WRITE <= SWEEP_PARTS_PER_TIMER && SWEEP_PARTS_PER_TIMER <= REMOVED_PARTS_MAX);
+const _: () = assert!(LIST_ENTRIES_DEFAULT <= LIST_ENTRIES_MAX && LIST_ENTRIES_MAX <= LIST_KEYS_SCANNED_MAX);
 // Lengths of keys and of a batch fit two bytes of LEB128.
 const _: () = assert!(KEY_BYTES_MAX < 1 << 14 && KEYS_MAX < 1 << 14);
 const _: () = assert!(KEY_BYTES_MIN <= KEY_BYTES_MAX && KEY_BYTES_MAX + 64 <= STACK_ARGUMENT_BYTES);

@@ -5,6 +5,10 @@
 //! - A value may be of any type and is kept as it was given. It is the last column, so that the version of a large one
 //!   is read without it. The version is the id of the transaction that wrote the value.
 //! - REPLACE drops a whole row, so what it must keep, the note, has a table of its own.
+//! - An entry that expires has its version negated in `kv`, and the time in `kv_expiry`: most have none, and then nothing
+//!   has to be looked up.
+//! - A blob in parts has its size as an INTEGER in `kv.value`, and its bytes in `kv_part`: 65,536 in each part but the
+//!   last, numbered from 0.
 use icsql_engine::Migration;
 
 /// The tables' history. The text of a step that was ever released never changes.
@@ -35,6 +39,23 @@ CREATE TABLE icsql_role(
 CREATE TABLE icsql_setting(
     name TEXT PRIMARY KEY NOT NULL,
     value ANY NOT NULL
+) STRICT, WITHOUT ROWID;
+",
+    },
+    Migration {
+        version: 3,
+        name: "expiry and values in parts",
+        sql: "
+CREATE TABLE kv_expiry(
+    key TEXT PRIMARY KEY NOT NULL,
+    expires_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX kv_expiry_by_time ON kv_expiry(expires_at);
+CREATE TABLE kv_part(
+    key TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    bytes BLOB NOT NULL,
+    PRIMARY KEY(key, number)
 ) STRICT, WITHOUT ROWID;
 ",
     },

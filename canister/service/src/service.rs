@@ -20,6 +20,10 @@ pub struct Service {
     pub queries: Answer<Queries>,
     /// A hash of the schema of the service's own tables, which no caller's SQL may change.
     pub service_schema: [u8; 32],
+    /// What is known of the entries without asking the database.
+    pub kv: ops::kv::State,
+    /// When the platform's timer comes, in nanoseconds since 1970; none: it is not set.
+    pub timer: Option<u64>,
     /// The whole stable memory, to ask for its size.
     pub stable: Box<dyn Memory>,
     /// Where `kv_get` builds its reply: kept, so that a call finds it large enough.
@@ -41,25 +45,30 @@ impl Service {
     ) -> Result<Self, Error> {
         let manager = MemoryManager::open(stable.clone())
             .map_err(|error| Error::Other { code: "stable memory".to_owned(), message: error.to_string() })?;
-        let open = || -> Result<(Database, Roles, Answer<Queries>, [u8; 32]), Failure> {
+        let open = || -> Result<(Database, Roles, ops::kv::State, Answer<Queries>, [u8; 32]), Failure> {
             let (image, hashes) = (manager.get(DATABASE_MEMORY_ID), manager.get(PAGE_HASH_MEMORY_ID));
             let mut database = Database::open(image, hashes, options)?;
             database.migrate(schema::MIGRATIONS)?;
-            database.keep(ops::kv::STATEMENTS)?;
+            for statements in ops::kv::STATEMENTS {
+                database.keep(statements)?;
+            }
             if let Some(public) = settings.public_kv {
                 database.write(|writer| ops::access::set_public_kv(writer, public))?;
             }
             let roles = database.read(ops::access::load)?;
+            let kv = database.read(|reader| Ok::<_, Failure>(ops::kv::State::load(reader)))?;
             let (queries, service_schema) = database
                 .read(|reader| Ok::<_, Failure>((queries::load_prepared(reader), policy::service_schema(reader)?)))?;
-            Ok((database, roles, queries, service_schema))
+            Ok((database, roles, kv, queries, service_schema))
         };
-        let (database, roles, queries, service_schema) = open()?;
+        let (database, roles, kv, queries, service_schema) = open()?;
         Ok(Self {
             database,
             roles,
             queries,
             service_schema,
+            kv,
+            timer: None,
             stable: Box::new(stable),
             value: replies::Value::new(),
             values: Vec::new(),

@@ -4,7 +4,7 @@ use candid::types::internal::TypeContainer;
 use candid::{CandidType, decode_args, encode_args};
 use icsql_canister::codec::{arguments, general, replies};
 use icsql_canister::limits::{KEYS_MAX, REPLY_BYTES_MAX, VALUE_BYTES_MAX};
-use icsql_types::{Answer, Error, Values, WriteOptions, Written, method};
+use icsql_types::{Answer, Deleted, Error, Values, WriteOptions, Written, method};
 use proptest::prelude::*;
 
 type Put = (String, String, Option<WriteOptions>);
@@ -170,6 +170,9 @@ fn replies_decode_at_their_declared_types() {
     assert_eq!(decoded::<Answer<Option<String>>>(replies::NO_VALUE), Ok(None));
     for version in [0, 1, u64::MAX] {
         assert_eq!(decoded::<Answer<Written>>(&replies::written(version)), Ok(Written { version }));
+    }
+    for (deleted, version) in [(0, 0), (1, 2), (u64::MAX, u64::MAX)] {
+        assert_eq!(decoded::<Answer<Deleted>>(&replies::deleted(deleted, version)), Ok(Deleted { deleted, version }));
     }
     let error = Error::TooLarge { what: "key".to_owned(), limit: 1, actual: 2 };
     let reply = general::encode::<()>(Err(&error)).unwrap();

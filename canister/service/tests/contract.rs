@@ -57,7 +57,7 @@ fn the_wasm_exports_the_methods_and_no_others() {
             Mode::Update => format!("canister_update {name}"),
         })
         .collect();
-    for entry in ["canister_init", "canister_post_upgrade", "canister_inspect_message"] {
+    for entry in ["canister_init", "canister_post_upgrade", "canister_inspect_message", "canister_global_timer"] {
         expected.insert(entry.to_owned());
     }
     let exported: BTreeSet<String> =

@@ -25,7 +25,7 @@ pub enum Error {
     /// It contradicts what was before: the data changed since the page before, or an idempotency key was used otherwise.
     Conflict { what: String, message: String },
     /// The work would have used more of `what` than `limit`.
-    BudgetExceeded { what: String, limit: u64, cost: Option<Cost> },
+    BudgetExceeded { what: String, limit: u64, cost: Option<Box<Cost>> },
     /// The database cannot grow by what this call needs.
     StorageFull { message: String },
     /// Bytes in stable memory are not what was written there.
@@ -34,7 +34,7 @@ pub enum Error {
     UseInstead { method: String, message: String },
     /// SQLite refused; `code` is its extended result code, `offset` a byte position in the SQL text, `statement` the place
     /// in a batch.
-    Sqlite { code: i32, message: String, offset: Option<u32>, statement: Option<u32>, cost: Option<Cost> },
+    Sqlite { code: i32, message: String, offset: Option<u32>, statement: Option<u32>, cost: Option<Box<Cost>> },
     /// Anything else; `code` is a stable word to match on.
     Other { code: String, message: String },
 }

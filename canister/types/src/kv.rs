@@ -1,6 +1,7 @@
 //! Types of the methods `kv_…`.
 use candid::CandidType;
 use serde::{Deserialize, Serialize};
+use serde_bytes::ByteBuf;
 
 /// A value of the key-value store.
 #[derive(CandidType, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
@@ -69,7 +70,7 @@ pub struct KvList {
     /// Most bytes of keys, values and notes.
     pub max_bytes: Option<u64>,
     /// Where the page before ended.
-    pub cursor: Option<serde_bytes::ByteBuf>,
+    pub cursor: Option<ByteBuf>,
 }
 
 /// A page of entries.
@@ -78,7 +79,7 @@ pub struct KvPage {
     /// The entries.
     pub entries: Vec<Entry>,
     /// Where the next page goes on; none at the end.
-    pub cursor: Option<serde_bytes::ByteBuf>,
+    pub cursor: Option<ByteBuf>,
 }
 
 /// What a delete did.

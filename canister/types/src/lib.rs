@@ -17,6 +17,9 @@ pub use sql::{
     Statement, StatementResult, Stop, Table, Trigger, Value,
 };
 
+/// Bytes that Candid carries as a `blob`.
+pub use serde_bytes::ByteBuf;
+
 use candid::CandidType;
 use serde::{Deserialize, Serialize};
 

@@ -1,9 +1,10 @@
 //! The methods of the canister with their types. The service decodes and encodes by this list, clients can call by it,
 //! and a test compares it with `candid/icsql.did`.
 use crate::{
-    AccessList, Answer, AppliedMigration, BatchExecuted, Checksum, DefinedQuery, Executed, Grant, InitArg,
-    IntegrityReport, Meta, Migrated, Params, Plan, QueryDefinition, ReadOptions, RowSet, ScanProgress, Schema,
-    SqlMigration, SqlWriteOptions, Statement, Values, WriteOptions, Written,
+    AccessList, Answer, Appended, AppliedMigration, BatchExecuted, ByteBuf, Checksum, DefinedQuery, Deleted, Entry,
+    Executed, Grant, InitArg, IntegrityReport, KvList, KvOperation, KvPage, Meta, Migrated, Params, Part, Plan,
+    QueryDefinition, ReadOptions, RowSet, ScanProgress, Schema, SqlMigration, SqlWriteOptions, Statement, Values,
+    WriteOptions, Written,
 };
 use candid::types::internal::TypeContainer;
 use candid::types::{FuncMode, Function, Type, TypeInner};
@@ -91,6 +92,22 @@ methods! {
     KV_GET_NOTE = Query "kv_get_note": (String,) => Option<String>;
     /// Counts the keys.
     KV_COUNT = Query "kv_count": () => u64;
+    /// Reads a whole entry.
+    KV_GET_ENTRY = Query "kv_get_entry": (String,) => Option<Entry>;
+    /// Reads a part of a value.
+    KV_READ = Query "kv_read": (String, u64, u32) => Option<Part>;
+    /// Lists entries.
+    KV_LIST = Query "kv_list": (KvList,) => KvPage;
+    /// Writes a blob.
+    KV_PUT_BLOB = Update "kv_put_blob": (String, ByteBuf, Option<WriteOptions>) => Written;
+    /// Appends to a blob.
+    KV_APPEND = Update "kv_append": (String, ByteBuf, Option<WriteOptions>) => Appended;
+    /// Removes a key.
+    KV_DELETE = Update "kv_delete": (String, Option<WriteOptions>) => Deleted;
+    /// Removes many keys.
+    KV_DELETE_MANY = Update "kv_delete_many": (Vec<String>, Option<WriteOptions>) => Deleted;
+    /// Does all of a list of operations, or none.
+    KV_WRITE = Update "kv_write": (Vec<KvOperation>, Option<WriteOptions>) => Written;
     /// Gives a principal a role.
     ACCESS_GRANT = Update "access_grant": (Grant, Option<WriteOptions>) => ();
     /// Takes a principal's role away.

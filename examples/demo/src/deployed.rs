@@ -6,23 +6,24 @@ use candid::{CandidType, Principal};
 use icsql_types::Answer;
 use icsql_types::method::{Method, Mode};
 use pocket_ic::common::rest::RawMessageId;
-use pocket_ic::{PocketIc, PocketIcBuilder};
+use pocket_ic::{CanisterSettings, PocketIc};
 use serde::Deserialize;
-use std::mem::ManuallyDrop;
 
 /// Cycles that the canister starts with: enough for years of this.
 const CYCLES: u128 = 1_000_000_000_000_000;
 
-/// An icsql canister on an instance of its own.
+/// The instance that `icsql-replica --ic` shows to agents.
+const INSTANCE: usize = 0;
+
+/// An icsql canister on the instance that agents reach too.
 pub struct Deployed {
-    /// Dropping the handle would delete the instance, which is to outlive this program.
-    pic: ManuallyDrop<PocketIc>,
+    pic: PocketIc,
     http: reqwest::blocking::Client,
     /// The instance's address, without a slash at the end.
     pub url: String,
     /// The canister.
     pub canister: Principal,
-    /// Who may write.
+    /// Who may write, beside everybody who does not say who they are: agents without an identity.
     pub controller: Principal,
 }
 
@@ -44,22 +45,35 @@ struct Cost {
 }
 
 impl Deployed {
-    /// Creates a canister on a new instance of the server at `server` and installs `wasm` with an empty argument, as a
-    /// plain deploy does.
+    /// Creates a canister on the server at `server` and installs `wasm` with an empty argument, as a plain deploy does.
+    /// Until [`hand_over`](Self::hand_over), calls that agents make wait.
     ///
     /// # Errors
-    /// When the server does not answer.
+    /// When the server does not answer, or was started without `--ic`.
     pub fn new(server: &reqwest::Url, wasm: Vec<u8>) -> Result<Self, Error> {
         let http = reqwest::blocking::Client::new();
         let status = server.join("status").map_err(|e| unreachable_at(server, &e))?;
         http.get(status).send().and_then(|r| r.error_for_status()).map_err(|e| unreachable_at(server, &e))?;
-        let pic = PocketIcBuilder::new().with_server_url(server.clone()).with_application_subnet().build();
+        let url = format!("{}/instances/{INSTANCE}", server.as_str().trim_end_matches('/'));
+        if !http.get(format!("{url}/auto_progress")).send().is_ok_and(|response| response.status().is_success()) {
+            let message = "it has no instance for agents: start icsql-replica with --ic".into();
+            return Err(Error::Server { url: server.to_string(), message });
+        }
+        let pic = PocketIc::new_from_existing_instance(server.clone(), INSTANCE, None);
+        // Calls run when this program waits for them, so that it is told what each cost.
+        pic.stop_progress();
         let controller = Principal::self_authenticating(b"icsql demo");
-        let canister = pic.create_canister_with_settings(Some(controller), None);
+        let controllers = Some(vec![controller, Principal::anonymous()]);
+        let settings = CanisterSettings { controllers, ..CanisterSettings::default() };
+        let canister = pic.create_canister_with_settings(Some(controller), Some(settings));
         pic.add_cycles(canister, CYCLES);
         pic.install_canister(canister, wasm, Vec::new(), Some(controller));
-        let url = format!("{}/instances/{}", server.as_str().trim_end_matches('/'), pic.instance_id());
-        Ok(Self { pic: ManuallyDrop::new(pic), http, url, canister, controller })
+        Ok(Self { pic, http, url, canister, controller })
+    }
+
+    /// Lets calls run by themselves from here on, as agents expect it.
+    pub fn hand_over(&self) {
+        self.pic.auto_progress();
     }
 
     /// Calls a query method as the controller. Answers the reply and the call's instructions.

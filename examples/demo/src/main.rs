@@ -148,13 +148,14 @@ fn run(args: &Args) -> Result<(), Error> {
         let message = format!("{} keys after {} calls of kv_put", figures.kv_count.reply, figures.kv_put.calls);
         return Err(Error::Unexpected { call: KV_COUNT.name.into(), message });
     }
+    deployed.hand_over();
     if args.json {
         let json = serde_json::to_string_pretty(&figures);
         println!("{}", json.map_err(|e| Error::Unexpected { call: "--json".into(), message: e.to_string() })?);
     } else {
         print_replies(&figures);
         println!("\nHow to call it\n");
-        println!("{}", show::calls(&deployed.url, deployed.canister, deployed.controller));
+        println!("{}", show::calls(&args.server, &deployed.url, deployed.canister, deployed.controller));
     }
     Ok(())
 }

@@ -21,8 +21,8 @@ pub fn megabytes(bytes: u64) -> String {
     format!("{:.1} MB", bytes as f64 / 1e6)
 }
 
-/// How to call the canister: what works at once against `instance`, and what needs a network.
-pub fn calls(instance: &str, canister: Principal, controller: Principal) -> String {
+/// How to call the canister on this server, where it is on `instance`.
+pub fn calls(server: &reqwest::Url, instance: &str, canister: Principal, controller: Principal) -> String {
     let request = |sender: Principal, method: &str, argument: Vec<u8>| {
         format!(
             r#"{{"sender":"{}","canister_id":"{}","effective_principal":"None","method":"{method}","payload":"{}"}}"#,
@@ -47,9 +47,22 @@ pub fn calls(instance: &str, canister: Principal, controller: Principal) -> Stri
         "curl -s {instance}/update/submit_ingress_message -d '{}' | sed 's/^{{\"Ok\"://; s/}}$//' | curl -s {instance}/update/await_ingress_message -d @-; echo",
         request(controller, "kv_put", text(&["hello", "world"]))
     );
+    let address = server.as_str().trim_end_matches('/');
     format!(
-        r#"With curl, as long as this server runs. It speaks the PocketIC protocol: arguments and replies are
-Candid in base64, and the sender is whoever the request names, without a signature.
+        r#"As long as this server runs, from the project's folder. The canister takes writes from anybody here.
+
+With icp-cli (scripts/setup icp puts version 1.5.0 into .tools/bin):
+  icp canister call -n {address} -k fetch {canister} kv_put '("hello", "world", null)'
+  icp canister call -n {address} -k fetch {canister} kv_get '("hello")' --query
+
+In JavaScript, with @icp-sdk/core (scripts/setup js installs it):
+  node examples/js/main.mjs {address} {canister}
+
+In Rust, with ic-agent:
+  cargo run -p icsql-example-rust-agent -- {address} {canister}
+
+With curl, by the PocketIC protocol: arguments and replies are Candid in base64, and the sender is whoever the request
+names, without a signature.
 
   # kv_get "LSZH", as anybody; the reply is a few bytes of Candid and then the text
   {}
@@ -60,26 +73,15 @@ Candid in base64, and the sender is whoever the request names, without a signatu
   # kv_get "hello"
   {}
 
-  # what the last call cost
-  curl -s {instance}/icsql/cost; echo
-
-In Rust, with the pocket-ic crate:
-  PocketIc::new_from_existing_instance("{}".parse()?, {}, None)
+In tests in Rust, with the pocket-ic crate:
+  PocketIc::new_from_existing_instance("{address}".parse()?, {}, None)
   and the canister {canister}
 
-On a network of the Internet Computer, which this server is not: dfx or icp, in the project's folder.
-  icp network start -d       # a local network; for the mainnet leave this out and add: -e ic
-  icp deploy
-  icp canister call icsql kv_put '("hello", "world")'
-  icp canister call icsql kv_get '("hello")' --query
-
-  dfx start --background     # the same with dfx; for the mainnet leave this out and add: --network ic
-  dfx deploy icsql
-  dfx canister call icsql kv_get '("hello")'
+A canister of your own, with icp: on this server (on port 8008) -e replica, on the Internet Computer -e ic.
+  icp deploy -e replica
 "#,
         read("LSZH"),
         read("hello"),
-        instance.split("/instances/").next().unwrap_or(instance),
         instance.rsplit('/').next().unwrap_or_default(),
     )
 }
@@ -102,7 +104,8 @@ mod tests {
     fn requests_name_the_canister_and_hold_the_arguments() {
         let canister = Principal::from_slice(&[0, 0, 0, 0, 0, 0, 0, 7, 1, 1]);
         let controller = Principal::self_authenticating(b"somebody");
-        let text = calls("http://127.0.0.1:8008/instances/3", canister, controller);
+        let server = "http://127.0.0.1:8008/".parse().unwrap();
+        let text = calls(&server, "http://127.0.0.1:8008/instances/3", canister, controller);
         let requests: Vec<serde_json::Value> = text
             .lines()
             .filter_map(|line| line.split_once(" -d '{"))

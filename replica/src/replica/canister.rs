@@ -1,26 +1,26 @@
 //! A canister's state, and the execution of one message on it.
 
 use super::Shared;
+use super::management::{History, Settings};
 use crate::cycles;
 use crate::profile::{Profile, Profiler};
 use crate::runtime::{Context, Entry, Environment, Instance, Message, OutgoingCall, StableMemory, Trap};
 use crate::types::{Cost, ErrorCode, LogLine, Reject, Status};
 use crate::wasm::Module;
 use candid::Principal;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// Bytes of log that a canister keeps.
-const LOG_BYTES_MAX: usize = 4_096;
 /// Profiles that a canister keeps.
 const PROFILES_MAX: usize = 10_000;
 
 /// A reply's bytes or the reject.
-pub(super) type CallResult = Result<Vec<u8>, Reject>;
+pub(crate) type CallResult = Result<Vec<u8>, Reject>;
 
 /// Who waits for the answer of a call.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Origin {
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Origin {
     /// Someone outside; the number of the ingress message.
     Ingress(u64),
     /// A callback of a canister.
@@ -30,7 +30,7 @@ pub(super) enum Origin {
 }
 
 /// A call that this canister works on.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct CallContext {
     pub origin: Origin,
     pub caller: Principal,
@@ -46,7 +46,7 @@ pub(super) struct CallContext {
 }
 
 /// A call that this canister waits for.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Callback {
     pub context: u64,
     pub method: String,
@@ -71,13 +71,16 @@ pub(super) struct Snapshot {
     pub certified_data: Vec<u8>,
     pub chunks: BTreeMap<[u8; 32], Arc<Vec<u8>>>,
     pub taken_at: u64,
+    pub version: u64,
+    pub global_timer: u64,
 }
 
 pub(super) struct Canister {
     pub id: Principal,
     pub controllers: Arc<Vec<Principal>>,
     pub variables: Arc<Vec<(String, String)>>,
-    pub settings: super::management::StoredSettings,
+    pub settings: Settings,
+    pub history: History,
     pub balance: u128,
     pub status: Status,
     /// Who asked for it to stop and waits until it has.
@@ -128,7 +131,8 @@ impl Canister {
             id,
             controllers: Arc::new(controllers),
             variables: Arc::default(),
-            settings: Default::default(),
+            settings: Settings::default(),
+            history: History::default(),
             balance: cycles,
             status: Status::Running,
             stop_waiters: Vec::new(),
@@ -291,12 +295,22 @@ impl Canister {
         }
     }
 
+    /// Bytes of log that the canister keeps.
+    fn log_bytes_max(&self) -> usize {
+        usize::try_from(self.settings.log_memory_limit).unwrap_or(usize::MAX)
+    }
+
     pub fn append_log(&mut self, time_nanos: u64, mut content: Vec<u8>) {
-        content.truncate(LOG_BYTES_MAX);
+        content.truncate(self.log_bytes_max());
         self.log_bytes += content.len();
         self.log.push_back(LogLine { index: self.next_log_index, time_nanos, content });
         self.next_log_index += 1;
-        while self.log_bytes > LOG_BYTES_MAX {
+        self.shorten_log();
+    }
+
+    /// Drops the oldest lines until the log is as short as the settings say.
+    pub fn shorten_log(&mut self) {
+        while self.log_bytes > self.log_bytes_max() {
             match self.log.pop_front() {
                 Some(line) => self.log_bytes -= line.content.len(),
                 None => break,

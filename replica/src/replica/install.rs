@@ -1,16 +1,20 @@
 //! Putting code into a canister, and taking it out.
 
 use super::canister::{CallResult, Effect, Installed};
+use super::management::{self, Sender};
 use super::{Replica, Shared};
 use crate::replica::canister::Canister;
 use crate::runtime::{Context, Entry, Instance, StableMemory, Trap};
 use crate::types::{Cost, ErrorCode, InstallMode, MessageCost, Reject};
 use crate::wasm::Module;
 use candid::Principal;
+use ic_management_canister_types::ChangeDetails;
 use std::sync::Arc;
 
 /// Instructions that the IC charges for compiling one operator.
 const COMPILATION_INSTRUCTIONS: u64 = 6_000;
+/// The metadata section by which a module says that its heap outlives upgrades.
+const PERSISTENCE_SECTION: &str = "enhanced-orthogonal-persistence";
 
 impl Replica {
     pub(super) fn install_code(
@@ -19,10 +23,10 @@ impl Replica {
         mode: InstallMode,
         wasm: &[u8],
         argument: Vec<u8>,
-        sender: Principal,
+        sender: Sender,
     ) -> Result<(), Reject> {
         let canister = self.canister(&id)?;
-        check_controller(canister, &sender)?;
+        check_controller(canister, &sender.principal())?;
         match (mode, canister.installed.is_some()) {
             (InstallMode::Install, true) => {
                 return Err(Reject::new(
@@ -47,25 +51,40 @@ impl Replica {
             Reject::new(ErrorCode::CanisterInvalidWasm, format!("Error from Canister {id}: Canister's {e}"))
         })?;
         let Some(canister) = self.canisters.get_mut(&id) else { return Err(super::not_found(&id)) };
+        if let (InstallMode::Upgrade { keep_heap, .. }, Some(old)) = (mode, &canister.installed) {
+            check_persistence(keep_heap, &old.module, &module)?;
+        }
         canister.check_cycles(self.shared.config.install_instructions_max)?;
-        let mut steps =
-            Steps { canister, shared: &mut self.shared, trace: &mut self.trace, used: 0, compiled: &module, sender };
+        let mut steps = Steps {
+            canister,
+            shared: &mut self.shared,
+            trace: &mut self.trace,
+            used: 0,
+            compiled: &module,
+            sender: sender.principal(),
+        };
         match mode {
-            InstallMode::Upgrade { skip_pre_upgrade } => steps.upgrade(skip_pre_upgrade, argument),
+            InstallMode::Upgrade { skip_pre_upgrade, keep_heap } => {
+                steps.upgrade(skip_pre_upgrade, keep_heap == Some(true), argument)
+            }
             InstallMode::Install | InstallMode::Reinstall => steps.install(argument),
         }
-        .map_err(|trap| trap.reject(&id))
+        .map_err(|trap| trap.reject(&id))?;
+        let (time, change) = (self.shared.time, management::code_deployment(mode, module.hash));
+        self.canister_mut(&id)?.note_change(time, sender, change);
+        Ok(())
     }
 
     /// Drops code, heap and stable memory. Calls that the canister works on are rejected.
-    pub(super) fn uninstall_code(&mut self, id: Principal) -> CallResult {
+    pub(super) fn uninstall_code(&mut self, id: Principal, sender: Sender) -> CallResult {
+        let time = self.shared.time;
         let canister = self.canister_mut(&id)?;
         canister.installed = None;
         canister.stable = StableMemory::default();
         canister.certified_data.clear();
         canister.global_timer = 0;
         canister.chunks.clear();
-        canister.version += 1;
+        canister.note_change(time, sender, ChangeDetails::CodeUninstall);
         canister.callbacks.clear();
         for context in std::mem::take(&mut canister.contexts).into_values().filter(|c| !c.responded) {
             let reject = Reject::new(
@@ -95,6 +114,22 @@ pub(super) fn check_controller(canister: &Canister, sender: &Principal) -> Resul
     ))
 }
 
+/// Refuses an upgrade that would drop the heap of a module that lives in it, or keep that of one that does not.
+fn check_persistence(keep_heap: Option<bool>, old: &Module, new: &Module) -> Result<(), Reject> {
+    let persistent = |module: &Module| module.metadata.section(PERSISTENCE_SECTION).is_some();
+    let problem = match keep_heap {
+        None if persistent(old) => {
+            "Missing upgrade option: Enhanced orthogonal persistence requires the `wasm_memory_persistence` upgrade option."
+        }
+        Some(true) if !persistent(new) => {
+            "Invalid upgrade option: The `wasm_memory_persistence: opt Keep` upgrade option requires that the new canister \
+             module supports enhanced orthogonal persistence."
+        }
+        _ => return Ok(()),
+    };
+    Err(Reject::new(ErrorCode::CanisterContractViolation, problem))
+}
+
 /// An installation under way. Each step may use the instructions that the earlier ones have left.
 struct Steps<'a> {
     canister: &'a mut Canister,
@@ -110,13 +145,13 @@ impl Steps<'_> {
         self.compilation();
         let stable = std::mem::take(&mut self.canister.stable);
         let certified = std::mem::take(&mut self.canister.certified_data);
-        self.finish("canister_init", argument).inspect_err(|_| {
+        self.finish("canister_init", argument, None).inspect_err(|_| {
             self.canister.stable = stable;
             self.canister.certified_data = certified;
         })
     }
 
-    fn upgrade(&mut self, skip_pre_upgrade: bool, argument: Vec<u8>) -> Result<(), Trap> {
+    fn upgrade(&mut self, skip_pre_upgrade: bool, keep_heap: bool, argument: Vec<u8>) -> Result<(), Trap> {
         let Some(mut old) = self.canister.installed.take() else { return Ok(()) };
         let saved = (self.canister.stable.clone(), self.canister.certified_data.clone(), self.canister.global_timer);
         self.compilation();
@@ -126,7 +161,10 @@ impl Steps<'_> {
             upgraded = self.step(&mut old.instance, &entry, Context::PreUpgrade, Vec::new(), "canister_pre_upgrade");
             self.canister.stable.commit();
         }
-        let upgraded = upgraded.and_then(|()| self.finish("canister_post_upgrade", argument));
+        let upgraded = upgraded.and_then(|()| {
+            let heap = keep_heap.then(|| old.instance.save().0);
+            self.finish("canister_post_upgrade", argument, heap)
+        });
         if upgraded.is_err() {
             old.instance.rollback();
             (self.canister.stable, self.canister.certified_data, self.canister.global_timer) = saved;
@@ -136,13 +174,12 @@ impl Steps<'_> {
     }
 
     /// The steps in the new code: start function and `entry`. On success the code is in place.
-    fn finish(&mut self, entry: &str, argument: Vec<u8>) -> Result<(), Trap> {
+    fn finish(&mut self, entry: &str, argument: Vec<u8>, heap: Option<Vec<u8>>) -> Result<(), Trap> {
         let timer = std::mem::take(&mut self.canister.global_timer);
-        let installed = self.new_instance(entry, argument);
+        let installed = self.new_instance(entry, argument, heap);
         match installed {
             Ok(instance) => {
                 self.canister.installed = Some(Installed { module: Arc::clone(self.compiled), instance });
-                self.canister.version += 1;
                 Ok(())
             }
             Err(trap) => {
@@ -152,8 +189,12 @@ impl Steps<'_> {
         }
     }
 
-    fn new_instance(&mut self, entry: &str, argument: Vec<u8>) -> Result<Instance, Trap> {
-        let mut instance = Instance::new(self.compiled)?;
+    fn new_instance(&mut self, entry: &str, argument: Vec<u8>, heap: Option<Vec<u8>>) -> Result<Instance, Trap> {
+        let mut instance = match heap {
+            // The globals are those of the new module.
+            Some(heap) => Instance::load(self.compiled, &heap, &[])?,
+            None => Instance::new(self.compiled)?,
+        };
         if instance.has_start() {
             self.step(&mut instance, &Entry::Start, Context::Start, Vec::new(), "start")?;
             self.commit(&mut instance);

@@ -1,6 +1,7 @@
 //! The replica: canisters, a clock, and the messages between them.
 
 mod canister;
+mod image;
 mod install;
 mod management;
 mod query;
@@ -9,9 +10,13 @@ mod schedule;
 use crate::profile::Profile;
 use crate::runtime::{StableMemory, with_stack};
 use crate::types::{Config, Cost, ErrorCode, Fault, InstallMode, LogLine, MessageCost, Outcome, Reject, Status};
-use crate::wasm::ModuleCache;
+use crate::wasm::{Module, ModuleCache};
 use candid::Principal;
 use canister::{CallResult, Canister};
+pub(crate) use image::{Captured, HeapImage, Memories, MemoryRecord, Record, SEGMENT_BYTES};
+use management::Sender;
+pub(crate) use query::Certify;
+use query::Scope;
 use schedule::Job;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -57,6 +62,14 @@ impl IngressId {
     pub fn from_number(number: u64) -> Self {
         Self(number)
     }
+}
+
+/// What the state tree says of a canister.
+pub(crate) struct CertifiedCanister<'a> {
+    pub id: Principal,
+    pub controllers: &'a [Principal],
+    pub certified_data: &'a [u8],
+    pub module: Option<&'a Module>,
 }
 
 /// What all canisters see.
@@ -112,12 +125,17 @@ pub struct Replica {
     /// Costs of the first messages of calls that are not answered yet.
     first_costs: BTreeMap<u64, Cost>,
     trace: Vec<MessageCost>,
+    /// Grows with everything that changes the state; the clock alone does not.
+    changes: u64,
 }
 
 impl Replica {
     /// A replica without canisters.
     pub fn new(config: Config) -> Self {
-        let subnet = Principal::self_authenticating(b"icsql replica subnet");
+        let subnet = match config.root_key.as_slice() {
+            [] => Principal::self_authenticating(b"icsql replica subnet"),
+            root_key => Principal::self_authenticating(root_key),
+        };
         Self {
             modules: ModuleCache::new(config.module_cache.clone()).for_profiles(config.profile),
             shared: Shared {
@@ -136,12 +154,18 @@ impl Replica {
             answers: BTreeMap::new(),
             first_costs: BTreeMap::new(),
             trace: Vec::new(),
+            changes: 0,
         }
     }
 
     /// Id of the one subnet.
     pub fn subnet(&self) -> Principal {
         self.shared.subnet
+    }
+
+    /// The root key in DER; empty when there is none.
+    pub fn root_key(&self) -> &[u8] {
+        &self.shared.root_key
     }
 
     /// First and last id that canisters of this replica get.
@@ -154,13 +178,13 @@ impl Replica {
     /// # Panics
     /// When the id is taken; [`canister_exists`](Self::canister_exists) tells before.
     pub fn create_canister(&mut self, settings: CanisterSettings) -> Principal {
-        match self.try_create_canister(settings) {
+        match self.try_create_canister(settings, Sender::User(Principal::anonymous())) {
             Ok(id) => id,
             Err(reject) => panic!("{reject}"),
         }
     }
 
-    fn try_create_canister(&mut self, settings: CanisterSettings) -> Result<Principal, Reject> {
+    fn try_create_canister(&mut self, settings: CanisterSettings, sender: Sender) -> Result<Principal, Reject> {
         let id = match settings.id {
             Some(id) if self.canisters.contains_key(&id) => {
                 return Err(Reject::new(ErrorCode::CanisterIdAlreadyExists, format!("Canister {id} exists already")));
@@ -174,7 +198,11 @@ impl Replica {
                 }
             },
         };
-        self.canisters.insert(id, Canister::new(id, settings.controllers, settings.cycles));
+        let mut canister = Canister::new(id, settings.controllers, settings.cycles);
+        let change = management::creation(&canister.controllers);
+        canister.note_change(self.shared.time, sender, change);
+        self.changes += 1;
+        self.canisters.insert(id, canister);
         Ok(id)
     }
 
@@ -195,7 +223,7 @@ impl Replica {
         with_stack(|| {
             self.begin();
             let before = self.trace.len();
-            let installed = self.install_code(id, mode, wasm, argument.to_vec(), sender);
+            let installed = self.install_code(id, mode, wasm, argument.to_vec(), Sender::User(sender));
             let messages = self.trace[before..].to_vec();
             let mut cost = Cost::default();
             messages.iter().for_each(|m| cost.add(&m.cost));
@@ -238,14 +266,34 @@ impl Replica {
         Some(Outcome { result, cost, messages: self.trace.clone() })
     }
 
+    /// Takes the answer of this call without what it cost.
+    pub(crate) fn take_result(&mut self, ingress: IngressId) -> Option<Result<Vec<u8>, Reject>> {
+        self.answers.remove(&ingress.0).map(|(result, _)| result)
+    }
+
     /// Calls a query method. Nothing that it does stays.
     pub fn query(&mut self, id: Principal, sender: Principal, method: &str, argument: &[u8]) -> Outcome {
         with_stack(|| {
             self.begin();
             let before = self.trace.len();
-            let result = self.query_call(id, sender, method, argument.to_vec(), &mut Vec::new());
+            let result = self.query_call(id, sender, method, argument.to_vec(), &mut Scope::new(None));
             let messages = self.trace[before..].to_vec();
             Outcome { result, cost: messages.first().map(|m| m.cost).unwrap_or_default(), messages }
+        })
+    }
+
+    /// The same with certificates for the canisters that read them.
+    pub(crate) fn certified_query(
+        &mut self,
+        id: Principal,
+        sender: Principal,
+        method: &str,
+        argument: Vec<u8>,
+        certify: Certify<'_>,
+    ) -> Result<Vec<u8>, Reject> {
+        with_stack(|| {
+            self.begin();
+            self.query_call(id, sender, method, argument, &mut Scope::new(Some(certify)))
         })
     }
 
@@ -303,11 +351,22 @@ impl Replica {
         &self.trace
     }
 
+    /// What the state tree says of every canister.
+    pub(crate) fn certified_canisters(&self) -> impl Iterator<Item = CertifiedCanister<'_>> {
+        self.canisters.values().map(|canister| CertifiedCanister {
+            id: canister.id,
+            controllers: &canister.controllers,
+            certified_data: &canister.certified_data,
+            module: canister.installed.as_ref().map(|installed| &*installed.module),
+        })
+    }
+
     fn canister(&self, id: &Principal) -> Result<&Canister, Reject> {
         self.canisters.get(id).ok_or_else(|| not_found(id))
     }
 
     fn canister_mut(&mut self, id: &Principal) -> Result<&mut Canister, Reject> {
+        self.changes += 1;
         self.canisters.get_mut(id).ok_or_else(|| not_found(id))
     }
 
@@ -336,7 +395,7 @@ impl Replica {
         Ok(self.canister(&id)?.installed.as_ref().map_or(0, |i| i.instance.heap_bytes()))
     }
 
-    /// The lines that a canister has printed, at most 4 KiB of them, oldest first.
+    /// The lines that a canister has printed, oldest first; as many bytes of them as its `log_memory_limit` says.
     ///
     /// # Errors
     /// When there is no such canister.

@@ -9,14 +9,33 @@ use crate::types::{
 };
 use crate::wasm::MethodKind;
 use candid::Principal;
+use serde::{Deserialize, Serialize};
 
 /// Rounds after which a call counts as not answered.
 const ROUNDS_MAX: u32 = 100;
 /// Messages of one round; what is left waits for the next.
 const ROUND_MESSAGES_MAX: usize = 1_000;
 
+/// What the system does with a canister by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Task {
+    GlobalTimer,
+    Heartbeat,
+}
+
+impl Task {
+    /// The export that it runs.
+    fn export(self) -> &'static str {
+        match self {
+            Self::GlobalTimer => "canister_global_timer",
+            Self::Heartbeat => "canister_heartbeat",
+        }
+    }
+}
+
 /// A message that waits for its turn.
-pub(super) enum Job {
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum Job {
     Request(Request),
     Response {
         canister: Principal,
@@ -25,14 +44,14 @@ pub(super) enum Job {
         /// Cycles that come back.
         refund: u128,
     },
-    /// `canister_global_timer` or `canister_heartbeat`.
     Task {
         canister: Principal,
-        export: &'static str,
+        task: Task,
     },
 }
 
-pub(super) struct Request {
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Request {
     pub origin: Origin,
     pub caller: Principal,
     pub callee: Principal,
@@ -60,12 +79,15 @@ impl Replica {
                 ),
             ));
         }
-        if callee != Principal::management_canister() {
+        if callee == Principal::management_canister() {
+            self.inspect_management(caller, method, &argument)?;
+        } else {
             self.inspect(callee, caller, method, &argument)?;
             let fee = cycles::ingress((argument.len() + method.len()) as u64);
             let canister = self.canister_mut(&callee)?;
             canister.balance = canister.balance.saturating_sub(fee);
         }
+        self.changes += 1;
         self.next_ingress += 1;
         let id = self.next_ingress;
         self.queue.push_back(Job::Request(Request {
@@ -146,34 +168,36 @@ impl Replica {
             if canister.global_timer != 0 && canister.global_timer <= now {
                 canister.global_timer = 0;
                 if metadata.exports("canister_global_timer") {
-                    tasks.push(Job::Task { canister: *id, export: "canister_global_timer" });
+                    tasks.push(Job::Task { canister: *id, task: Task::GlobalTimer });
                 }
             }
             if heartbeats && metadata.exports("canister_heartbeat") {
-                tasks.push(Job::Task { canister: *id, export: "canister_heartbeat" });
+                tasks.push(Job::Task { canister: *id, task: Task::Heartbeat });
             }
         }
         tasks.into_iter().rev().for_each(|task| self.queue.push_front(task));
     }
 
     pub(super) fn run(&mut self, job: Job) {
+        self.changes += 1;
         match job {
             Job::Request(request) => self.run_request(request),
             Job::Response { canister, callback, result, refund } => {
                 self.run_response(canister, callback, result, refund)
             }
-            Job::Task { canister, export } => self.run_task(canister, export),
+            Job::Task { canister, task } => self.run_task(canister, task.export()),
         }
     }
 
     fn run_request(&mut self, request: Request) {
-        if request.callee == Principal::management_canister() {
+        if request.callee == Principal::management_canister() || self.is_for_ledger(&request) {
             return self.run_management(request);
         }
         let limit = self.shared.config.update_instructions_max;
         let callee = request.callee;
         let found = self.canisters.get_mut(&callee).ok_or_else(|| not_found(&callee));
         let checked = found.and_then(|canister| {
+            check_cycles_brought(canister, &request)?;
             canister.check_running()?;
             let kind = replicated_method(canister, &request.method)?;
             canister.check_cycles(limit)?;
@@ -354,6 +378,22 @@ impl Replica {
             self.respond(origin, Ok(super::management::EMPTY_REPLY.to_vec()), 0);
         }
     }
+}
+
+/// Refuses another canister's call that brings fewer cycles than the callee's settings ask for.
+fn check_cycles_brought(canister: &Canister, request: &Request) -> Result<(), Reject> {
+    let least = canister.settings.minimum_incoming_canister_call_cycles;
+    let from_another = matches!(request.origin, Origin::Canister { .. }) && request.caller != canister.id;
+    if !from_another || request.cycles >= least {
+        return Ok(());
+    }
+    Err(Reject::new(
+        ErrorCode::InsufficientCyclesInCall,
+        format!(
+            "Canister {} takes calls of other canisters with at least {least} cycles, but only {} came",
+            canister.id, request.cycles
+        ),
+    ))
 }
 
 /// How this method runs when it is called as an update or by a canister.

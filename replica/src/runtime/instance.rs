@@ -8,6 +8,7 @@ use crate::wasm::{COUNTER, HEAP, MARKS, Metadata, Module, START, TABLE, TABLES_C
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use wasmtime::{AsContextMut, Global, Ref, Store, TypedFunc, Val};
 
 /// Instructions for each heap page that a message changes.
@@ -35,6 +36,8 @@ pub(crate) struct Instance {
     exports: HashMap<String, TypedFunc<(), ()>>,
     /// A message has run since the last commit or rollback.
     open: bool,
+    /// See [`revision`](Self::revision).
+    revision: u64,
     /// Why the instance cannot be used any more: it could not be made anew after a rollback.
     broken: Option<String>,
 }
@@ -71,7 +74,16 @@ impl Instance {
             }
         }
         store.data_mut().handles = Some(handles);
-        Ok(Self { module: Arc::clone(module), store, handles, globals, exports, open: false, broken: None })
+        Ok(Self {
+            module: Arc::clone(module),
+            store,
+            handles,
+            globals,
+            exports,
+            open: false,
+            revision: next_revision(),
+            broken: None,
+        })
     }
 
     /// Whether the module has a start function.
@@ -82,6 +94,11 @@ impl Instance {
     /// What the module says about itself.
     pub fn metadata(&self) -> &Metadata {
         &self.module.metadata
+    }
+
+    /// A number that no other heap of this process has: as long as it stays, heap and globals stay.
+    pub fn revision(&self) -> u64 {
+        self.revision
     }
 
     /// Bytes of the heap.
@@ -193,6 +210,7 @@ impl Instance {
             return;
         }
         self.close();
+        self.revision = next_revision();
         if self.tables_changed() {
             // Tables and dropped segments do not outlive a message on the IC: it builds a fresh instance for each.
             let heap = self.handles.heap.data(&self.store).to_vec();
@@ -273,8 +291,13 @@ impl Instance {
 
     /// A copy of the heap and of the mutable globals, for a snapshot.
     pub fn save(&mut self) -> (Vec<u8>, Vec<Val>) {
-        let globals = self.globals.iter().map(|g| g.get(&mut self.store)).collect();
+        let globals = self.globals();
         (self.handles.heap.data(&self.store).to_vec(), globals)
+    }
+
+    /// The values of the mutable globals, in the order of the module.
+    pub fn globals(&mut self) -> Vec<Val> {
+        self.globals.iter().map(|g| g.get(&mut self.store)).collect()
     }
 
     /// An instance with the contents of a snapshot.
@@ -286,6 +309,11 @@ impl Instance {
             None => Ok(instance),
         }
     }
+}
+
+fn next_revision() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 /// Runs `work` where there is stack enough for canister code: on this thread if it was made here, else on a new one.

@@ -11,5 +11,6 @@ pub(crate) use host::Host;
 pub(crate) use instance::{Entry, HEAP_PAGE_INSTRUCTIONS, Instance, with_stack};
 pub(crate) use message::{Context, Environment, Message, OutgoingCall};
 pub use stable::StableMemory;
+pub(crate) use stable::{Chunk, WASM_PAGE};
 pub(crate) use system_api::linker;
 pub(crate) use trap::Trap;

@@ -9,7 +9,8 @@ pub(crate) const WASM_PAGE: u64 = 65_536;
 const PAGE: u64 = 4_096;
 const PAGES_PER_CHUNK: u64 = WASM_PAGE / PAGE;
 
-type Chunk = Arc<[u8; WASM_PAGE as usize]>;
+/// The bytes of a 64 KiB page.
+pub(crate) type Chunk = Arc<[u8; WASM_PAGE as usize]>;
 
 /// A canister's stable memory. Chunks of 64 KiB that were never written take no room; clones share the others.
 #[derive(Clone, Default)]
@@ -52,11 +53,42 @@ impl StableMemory {
         memory
     }
 
+    /// A memory of `pages` pages of zeros.
+    pub(crate) fn zeros(pages: u64) -> Self {
+        let mut memory = Self { pages, ..Self::default() };
+        memory.commit();
+        memory
+    }
+
+    /// Puts bytes where they belong between messages; `offset` is a multiple of 64 KiB, and the range within the memory.
+    pub(crate) fn put(&mut self, offset: u64, bytes: &[u8]) {
+        for (number, chunk) in bytes.chunks(WASM_PAGE as usize).enumerate() {
+            if chunk.iter().any(|b| *b != 0) {
+                self.copy_in(offset + number as u64 * WASM_PAGE, chunk);
+            }
+        }
+    }
+
+    /// The 64 KiB page of this number, `None` for zeros. Clones of a memory share the pages that neither has written since.
+    pub(crate) fn chunk(&self, number: u64) -> Option<&Chunk> {
+        self.chunks.get(usize::try_from(number).ok()?).and_then(Option::as_ref)
+    }
+
     /// All bytes, zeros included.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = vec![0; usize::try_from(self.bytes()).unwrap_or(usize::MAX)];
         self.copy_out(0, &mut bytes);
         bytes
+    }
+
+    /// A copy of `offset..offset + length`, `None` when that is not within the memory.
+    pub fn slice(&self, offset: u64, length: u64) -> Option<Vec<u8>> {
+        if !self.holds(offset, length) {
+            return None;
+        }
+        let mut bytes = vec![0; usize::try_from(length).ok()?];
+        self.copy_out(offset, &mut bytes);
+        Some(bytes)
     }
 
     /// Whether `offset..offset + length` lies within the memory.

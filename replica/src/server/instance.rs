@@ -9,6 +9,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
+use tokio::sync::{Notify, watch};
 
 /// Answers that are kept for clients who ask again.
 const ANSWERS_MAX: usize = 256;
@@ -20,12 +21,16 @@ pub(super) type Failure = (StatusCode, String);
 /// A body of JSON.
 pub(super) type Answer = Result<Vec<u8>, Failure>;
 
-pub(super) struct Instance {
+pub(crate) struct Instance {
     state: Mutex<State>,
     kind: &'static str,
     /// The clock follows the machine's, and rounds run by themselves.
     pub auto_progress: AtomicBool,
     pub deleted: AtomicBool,
+    /// Lets the next round begin at once, if rounds run by themselves.
+    pub wake: Notify,
+    /// Counts the rounds that ran by themselves.
+    pub rounds: watch::Sender<u64>,
 }
 
 struct State {
@@ -67,7 +72,22 @@ impl Instance {
             kind,
             auto_progress: AtomicBool::new(auto_progress),
             deleted: AtomicBool::new(false),
+            wake: Notify::new(),
+            rounds: watch::Sender::new(0),
         }
+    }
+
+    /// Works on the replica; nobody else does meanwhile.
+    pub fn replica<T>(&self, work: impl FnOnce(&mut Replica) -> T) -> T {
+        self.with(|state| work(&mut state.replica))
+    }
+
+    /// Works on the replica for the last time: whoever comes later waits until the process ends.
+    pub fn close<T>(&self, work: impl FnOnce(&mut Replica) -> T) -> T {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let done = work(&mut state.replica);
+        std::mem::forget(state);
+        done
     }
 
     fn with<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
@@ -83,9 +103,10 @@ impl Instance {
             state.replica.tick();
             state.collect();
         });
+        self.rounds.send_modify(|rounds| *rounds = rounds.wrapping_add(1));
     }
 
-    pub fn topology(&self) -> Topology {
+    pub(super) fn topology(&self) -> Topology {
         let (subnet, (start, end)) = self.with(|s| (s.replica.subnet(), s.replica.canister_ids()));
         let id = |principal: Principal| RawCanisterId { canister_id: principal.into() };
         let config = SubnetConfig {
@@ -99,8 +120,34 @@ impl Instance {
         Topology { subnet_configs: BTreeMap::from([(subnet, config)]), default_effective_canister_id: id(start) }
     }
 
+    pub fn canister_exists(&self, id: Principal) -> bool {
+        self.with(|s| s.replica.canister_exists(id))
+    }
+
+    /// Calls a query method.
+    pub fn query_once(
+        &self,
+        id: Principal,
+        sender: Principal,
+        method: &str,
+        argument: &[u8],
+    ) -> Result<Vec<u8>, Reject> {
+        self.with(|s| s.replica.query(id, sender, method, argument).result)
+    }
+
+    /// Calls an update method and runs rounds until it is answered.
+    pub fn update_once(
+        &self,
+        id: Principal,
+        sender: Principal,
+        method: &str,
+        argument: &[u8],
+    ) -> Result<Vec<u8>, Reject> {
+        self.with(|s| s.replica.update(id, sender, method, argument).result)
+    }
+
     /// `GET /instances/{i}/{path}`.
-    pub fn get(&self, path: &str) -> Answer {
+    pub(super) fn get(&self, path: &str) -> Answer {
         match path {
             "read/get_time" => json(&RawTime { nanos_since_epoch: self.with(|s| s.replica.time()) }),
             "read/topology" | "_/topology" => json(&self.topology()),
@@ -112,7 +159,7 @@ impl Instance {
     }
 
     /// `POST /instances/{i}/{path}`. `blob` finds what was uploaded.
-    pub fn post(&self, path: &str, body: &[u8], blob: impl Fn(&[u8]) -> Option<Vec<u8>>) -> Answer {
+    pub(super) fn post(&self, path: &str, body: &[u8], blob: impl Fn(&[u8]) -> Option<Vec<u8>>) -> Answer {
         match path {
             "update/submit_ingress_message" => self.submit(parse(body)?),
             "update/await_ingress_message" => self.wait(&parse(body)?),
@@ -121,8 +168,7 @@ impl Instance {
                 let call: RawCanisterCall = parse(body)?;
                 let (id, sender) = (call.canister_id.principal(), call.sender.principal());
                 let (id, sender) = (id.map_err(bad)?, sender.map_err(bad)?);
-                let outcome = self.with(|s| s.replica.query(id, sender, &call.method, &call.payload.0));
-                json(&RawCanisterResult::new(outcome.result, false))
+                json(&RawCanisterResult::new(self.query_once(id, sender, &call.method, &call.payload.0), false))
             }
             "update/tick" => {
                 self.with(|state| {
@@ -171,7 +217,10 @@ impl Instance {
                 self.auto_progress.store(false, Ordering::Relaxed);
                 json(&())
             }
-            "read/pub_key" => Err(bad("this replica has no root key")),
+            "read/pub_key" => match self.with(|s| s.replica.root_key().to_vec()) {
+                key if key.is_empty() => Err(bad("this instance has no root key; the one of icsql-replica --ic has")),
+                key => json(&key),
+            },
             _ => self.of_canister(path, body),
         }
     }

@@ -3,11 +3,19 @@
 //! Every request is answered when its work is done, so clients never poll. Two endpoints are the replica's own:
 //! `GET /instances/{i}/icsql/cost` answers the costs of the messages since the last call began, and
 //! `POST /instances/{i}/icsql/fault` with a [`Fault`](crate::Fault) as JSON sets what the next message suffers.
+//!
+//! With [`ServerConfig::ic`] instance 0 is there from the start and is also served through the IC's HTTP interface.
 
+mod gateway;
 mod instance;
+mod launcher;
 mod protocol;
+mod saver;
 
+use crate::gateway as raw_gateway;
+use crate::http::{self, Keys, Node};
 use crate::replica::Replica;
+use crate::state::{StateDir, StateError};
 use crate::types::Config;
 use axum::Router;
 use axum::body::Bytes;
@@ -15,11 +23,14 @@ use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
-use instance::{Answer, Instance};
+use instance::Answer;
+pub(crate) use instance::Instance;
 use protocol::{ApiError, CreateHttpGatewayResponse, CreateInstanceResponse, InitialTime, InstanceConfig};
+use saver::Saver;
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::io::Read;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -40,6 +51,29 @@ pub struct ServerConfig {
     pub ttl: Option<Duration>,
     /// The server ends after this long, whatever happens.
     pub hard_ttl: Option<Duration>,
+    /// The server also speaks the IC's HTTP interface, for an instance that is there from the start, whose clock
+    /// follows the machine's and whose rounds run by themselves.
+    pub ic: Option<IcConfig>,
+}
+
+/// How the IC's HTTP interface is served.
+#[derive(Clone, Debug)]
+pub struct IcConfig {
+    /// Decides the root key and the node's key. Who knows it can forge certificates.
+    pub key_seed: [u8; 32],
+    /// Where the replica's state is kept, so that it outlives the process; `None`: nowhere. See [`StateDir`]. It is saved
+    /// within a second or two of every change, and when the server ends. A process that is killed loses what came after
+    /// the last save, and nothing else. A directory that has a state keeps its keys.
+    pub state_dir: Option<PathBuf>,
+    /// A directory that gets a file `status.json` once the replica is ready, as icp-cli wants it from a network launcher.
+    pub status_dir: Option<PathBuf>,
+}
+
+impl Default for IcConfig {
+    /// The same keys every time, which everybody knows: for development.
+    fn default() -> Self {
+        Self { key_seed: *b"icsql replica: keys for all to s", state_dir: None, status_dir: None }
+    }
 }
 
 struct Server {
@@ -47,26 +81,32 @@ struct Server {
     /// By number; `None` once deleted.
     instances: Mutex<Vec<Option<Arc<Instance>>>>,
     blobs: Mutex<HashMap<[u8; 32], Arc<Vec<u8>>>>,
+    gateways: Mutex<gateway::Gateways>,
     started: Instant,
     /// Milliseconds after `started` at which the last request ended.
     last_request: AtomicU64,
     running: AtomicUsize,
 }
 
-/// Answers requests on `listener` until the configured time is over.
+/// Answers requests on `listener` until the configured time is over, or `stop` is ready.
 ///
 /// # Errors
-/// When the socket fails.
-pub async fn serve(listener: tokio::net::TcpListener, config: ServerConfig) -> std::io::Result<()> {
+/// When the socket fails, or the state cannot be loaded or saved.
+pub async fn serve(
+    listener: tokio::net::TcpListener,
+    config: ServerConfig,
+    stop: impl Future<Output = ()> + Send + 'static,
+) -> std::io::Result<()> {
     let server = Arc::new(Server {
         config,
         instances: Mutex::default(),
         blobs: Mutex::default(),
+        gateways: Mutex::default(),
         started: Instant::now(),
         last_request: AtomicU64::new(0),
         running: AtomicUsize::new(0),
     });
-    let app = Router::new()
+    let mut app = Router::new()
         .route("/status", get(|| async { StatusCode::OK }))
         .route("/instances", get(list).post(create))
         .route("/instances/", get(list).post(create))
@@ -74,21 +114,85 @@ pub async fn serve(listener: tokio::net::TcpListener, config: ServerConfig) -> s
         .route("/instances/{id}/{*path}", get(read).post(write))
         .route("/blobstore/", post(upload))
         .route("/blobstore", post(upload))
-        .route("/http_gateway", post(no_gateway))
-        .route("/http_gateway/{id}/stop", post(|| async { axum::Json(()) }))
+        .route("/http_gateway", post(create_gateway))
+        .route("/http_gateway/{id}/stop", post(stop_gateway))
         .layer(DefaultBodyLimit::disable())
-        .layer(axum::middleware::from_fn_with_state(Arc::clone(&server), note_request))
         .with_state(Arc::clone(&server));
+    let mut saver = None;
+    if let Some(ic) = server.config.ic.clone() {
+        let (node, directory) = start_ic(&server, &ic)?;
+        if let Some(directory) = &ic.status_dir {
+            launcher::report(directory, &node, listener.local_addr()?.port())?;
+        }
+        let canisters = Arc::clone(&node.instance);
+        saver = directory.map(|directory| Arc::new(Saver::new(Arc::clone(&node), directory)));
+        app = raw_gateway::before(app.merge(http::router(node)), canisters);
+    }
+    let saving = saver.clone().map(|saver| tokio::spawn(saver.run()));
+    let app = app.layer(axum::middleware::from_fn_with_state(Arc::clone(&server), note_request));
     let (stopping, stopped) = tokio::sync::oneshot::channel::<()>();
     let serving = axum::serve(listener, app).with_graceful_shutdown(async move {
-        server.until_idle().await;
+        tokio::select! {
+            () = server.until_idle() => {}
+            () = stop => {}
+        }
         let _ = stopping.send(());
     });
-    tokio::select! {
+    let served = tokio::select! {
         served = serving.into_future() => served,
         // Requests that are still being answered have had their time.
         () = async { let _ = stopped.await; tokio::time::sleep(GRACE).await } => Ok(()),
+    };
+    if let (Some(saver), Some(saving)) = (saver, saving) {
+        saving.abort();
+        let saved = tokio::task::spawn_blocking(move || saver.finish()).await.map_err(std::io::Error::other)?;
+        saved.map_err(std::io::Error::other)?;
     }
+    served
+}
+
+/// Makes instance 0 or loads it, and lets it run.
+fn start_ic(server: &Server, ic: &IcConfig) -> std::io::Result<(Arc<Node>, Option<StateDir>)> {
+    let config = |seed: &[u8; 32]| Config {
+        time_nanos: now_nanos(),
+        root_key: Keys::from_seed(seed).root_der().to_vec(),
+        ..server.config.replica.clone()
+    };
+    let opened = ic.state_dir.as_ref().map(|path| open_state(path, &ic.key_seed, config));
+    let (directory, replica, seed, calls) = match opened.transpose().map_err(std::io::Error::other)? {
+        Some((directory, replica, seed, calls)) => (Some(directory), replica, seed, calls),
+        None => (None, Replica::new(config(&ic.key_seed)), ic.key_seed, serde_json::Value::Null),
+    };
+    let instance = Arc::new(Instance::new(replica, "Application", true));
+    let node = Node::new(Arc::clone(&instance), Keys::from_seed(&seed), &calls);
+    let node = node.map_err(|failure| std::io::Error::other(failure.to_string()))?;
+    let mut instances = server.instances.lock().unwrap_or_else(PoisonError::into_inner);
+    instances.push(Some(Arc::clone(&instance)));
+    progress(instance);
+    Ok((Arc::new(node), directory))
+}
+
+/// The state in a directory, with the seed of its keys and the calls that were known.
+fn open_state(
+    path: &std::path::Path,
+    new_seed: &[u8; 32],
+    config: impl Fn(&[u8; 32]) -> Config,
+) -> Result<(StateDir, Replica, [u8; 32], serde_json::Value), StateError> {
+    let mut seed = Ok(*new_seed);
+    let (mut directory, mut replica, mut front) = StateDir::open_with_front(path, |front| {
+        if !front.is_null() {
+            seed = saver::seed_of(front);
+        }
+        config(seed.as_ref().unwrap_or(new_seed))
+    })?;
+    let seed = seed?;
+    if front.is_null() {
+        // The keys last from the first moment on.
+        front = saver::front(&seed, serde_json::Value::Null);
+        let captured = replica.capture(|_| false)?;
+        directory.write(captured, front.clone())?;
+    }
+    Ok((directory, replica, seed, saver::calls_of(&front)))
 }
 
 impl Server {
@@ -160,23 +264,30 @@ async fn list(State(server): State<Arc<Server>>) -> Response {
 }
 
 async fn create(State(server): State<Arc<Server>>, body: Bytes) -> Response {
-    let created = create_instance(&server, &body);
-    let (status, response) = match created {
-        Ok((instance_id, instance)) => {
-            if instance.auto_progress.load(Ordering::Relaxed) {
-                progress(Arc::clone(&instance));
-            }
-            let created =
-                CreateInstanceResponse::Created { instance_id, topology: instance.topology(), http_gateway_info: None };
-            (StatusCode::CREATED, created)
-        }
+    let (status, response) = match create_instance(&server, &body).await {
+        Ok(created) => (StatusCode::CREATED, created),
         Err(message) => (StatusCode::BAD_REQUEST, CreateInstanceResponse::Error { message }),
     };
     json(status, serde_json::to_vec(&response).unwrap_or_default())
 }
 
-fn create_instance(server: &Server, body: &[u8]) -> Result<(usize, Arc<Instance>), String> {
+async fn create_instance(server: &Arc<Server>, body: &[u8]) -> Result<CreateInstanceResponse, String> {
     let asked: InstanceConfig = serde_json::from_slice(body).map_err(|e| e.to_string())?;
+    let instance = new_instance(server, &asked)?;
+    let http_gateway_info = match asked.http_gateway_config {
+        Some(config) => Some(gateway::start(server, Arc::clone(&instance), config).await?),
+        None => None,
+    };
+    if instance.auto_progress.load(Ordering::Relaxed) {
+        progress(Arc::clone(&instance));
+    }
+    let topology = instance.topology();
+    let mut instances = server.instances.lock().unwrap_or_else(PoisonError::into_inner);
+    instances.push(Some(instance));
+    Ok(CreateInstanceResponse::Created { instance_id: instances.len() - 1, topology, http_gateway_info })
+}
+
+fn new_instance(server: &Server, asked: &InstanceConfig) -> Result<Arc<Instance>, String> {
     let kinds = asked.subnet_config_set.kinds();
     let [kind] = kinds.as_slice() else {
         return Err(format!("the replica has exactly one subnet, not {} ({})", kinds.len(), kinds.join(", ")));
@@ -189,15 +300,12 @@ fn create_instance(server: &Server, body: &[u8]) -> Result<(usize, Arc<Instance>
     }
     let mut config = server.config.replica.clone();
     let mut auto_progress = false;
-    match asked.initial_time {
+    match &asked.initial_time {
         Some(InitialTime::Timestamp(time)) => config.time_nanos = time.nanos_since_epoch,
         Some(InitialTime::AutoProgress(_)) => auto_progress = true,
         None => {}
     }
-    let instance = Arc::new(Instance::new(Replica::new(config), kind, auto_progress));
-    let mut instances = server.instances.lock().unwrap_or_else(PoisonError::into_inner);
-    instances.push(Some(Arc::clone(&instance)));
-    Ok((instances.len() - 1, instance))
+    Ok(Arc::new(Instance::new(Replica::new(config), kind, auto_progress)))
 }
 
 async fn remove(State(server): State<Arc<Server>>, Path(id): Path<usize>) -> Response {
@@ -241,7 +349,8 @@ async fn write(State(server): State<Arc<Server>>, Path((id, path)): Path<(usize,
     response
 }
 
-fn now_nanos() -> u64 {
+/// The machine's clock, nanoseconds since 1970.
+pub(crate) fn now_nanos() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
 }
@@ -251,10 +360,9 @@ fn progress(instance: Arc<Instance>) {
     tokio::spawn(async move {
         while instance.auto_progress.load(Ordering::Relaxed) && !instance.deleted.load(Ordering::Relaxed) {
             let round = Arc::clone(&instance);
-            if tokio::task::spawn_blocking(move || round.progress(now_nanos())).await.is_err() {
-                return;
-            }
-            tokio::time::sleep(ROUND).await;
+            // A round that panics has lost its message; those behind it still run.
+            let _ = tokio::task::spawn_blocking(move || round.progress(now_nanos())).await;
+            let _ = tokio::time::timeout(ROUND, instance.wake.notified()).await;
         }
     });
 }
@@ -275,8 +383,19 @@ async fn upload(State(server): State<Arc<Server>>, headers: HeaderMap, body: Byt
     hex::encode(id).into_response()
 }
 
-async fn no_gateway() -> Response {
-    let message = "the replica has no HTTP gateway".to_owned();
-    let response = CreateHttpGatewayResponse::Error { message };
-    json(StatusCode::BAD_REQUEST, serde_json::to_vec(&response).unwrap_or_default())
+async fn create_gateway(State(server): State<Arc<Server>>, body: Bytes) -> Response {
+    let created = match serde_json::from_slice(&body) {
+        Ok(config) => gateway::create(&server, config).await,
+        Err(error) => Err(error.to_string()),
+    };
+    let (status, response) = match created {
+        Ok(info) => (StatusCode::CREATED, CreateHttpGatewayResponse::Created(info)),
+        Err(message) => (StatusCode::BAD_REQUEST, CreateHttpGatewayResponse::Error { message }),
+    };
+    json(status, serde_json::to_vec(&response).unwrap_or_default())
+}
+
+async fn stop_gateway(State(server): State<Arc<Server>>, Path(id): Path<usize>) -> Response {
+    gateway::stop(&server, id);
+    axum::Json(()).into_response()
 }

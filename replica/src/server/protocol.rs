@@ -57,6 +57,8 @@ pub(super) struct InstanceConfig {
     pub icp_features: Option<BTreeMap<String, Option<serde::de::IgnoredAny>>>,
     #[serde(default)]
     pub initial_time: Option<InitialTime>,
+    #[serde(default)]
+    pub http_gateway_config: Option<InstanceGatewayConfig>,
 }
 
 #[derive(Deserialize, Default)]
@@ -95,12 +97,42 @@ impl SubnetConfigSet {
 
 #[derive(Serialize)]
 pub(super) enum CreateInstanceResponse {
-    Created { instance_id: usize, topology: Topology, http_gateway_info: Option<()> },
+    Created { instance_id: usize, topology: Topology, http_gateway_info: Option<GatewayInfo> },
     Error { message: String },
+}
+
+/// Where the gateway of an instance listens; the domains make no difference here.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct InstanceGatewayConfig {
+    pub ip_addr: Option<String>,
+    pub port: Option<u16>,
+    pub https_config: Option<serde::de::IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct GatewayConfig {
+    pub forward_to: GatewayBackend,
+    #[serde(flatten)]
+    pub settings: InstanceGatewayConfig,
+}
+
+#[derive(Deserialize)]
+pub(super) enum GatewayBackend {
+    Replica(serde::de::IgnoredAny),
+    PocketIcInstance(usize),
+}
+
+/// A gateway's number, which the protocol calls the id of an instance, and its port.
+#[derive(Serialize)]
+pub(super) struct GatewayInfo {
+    pub instance_id: usize,
+    pub port: u16,
 }
 
 #[derive(Serialize)]
 pub(super) enum CreateHttpGatewayResponse {
+    Created(GatewayInfo),
     Error { message: String },
 }
 

@@ -158,6 +158,7 @@ impl Rewriter {
                         return Err(ModuleError::Import { module: import.module.into(), name: import.name.into() });
                     }
                     self.imports.import(import.module, import.name, enc::EntityType::Function(ty));
+                    self.metadata.reads_certificate |= import.name.starts_with("data_certificate_");
                     if self.profile {
                         self.metadata.name_function(self.imported, format!("ic0.{}", import.name));
                     }

@@ -88,6 +88,8 @@ pub struct Metadata {
     /// Operators in the module's functions, as the IC counts them to price the compilation.
     pub(crate) operators: u64,
     pub(crate) mutable_globals: u32,
+    /// It imports the calls that read a data certificate.
+    pub(crate) reads_certificate: bool,
     /// For profiles: names of the functions by index, empty where none is known.
     #[serde(default)]
     pub(crate) functions: Vec<String>,
@@ -132,6 +134,16 @@ impl Metadata {
         self.sections.iter().find(|s| s.0 == name).map(|s| s.2.as_slice())
     }
 
+    /// Names and contents of all metadata sections.
+    pub(crate) fn sections(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        self.sections.iter().map(|s| (s.0.as_str(), s.2.as_slice()))
+    }
+
+    /// Whether the metadata section of this name is for controllers only.
+    pub(crate) fn is_private(&self, name: &str) -> bool {
+        self.sections.iter().any(|s| s.0 == name && !s.1)
+    }
+
     /// Whether the module has the system's entry point of this name, e.g. `canister_init`.
     pub(crate) fn exports(&self, name: &str) -> bool {
         self.system_exports.iter().any(|e| e == name)
@@ -144,6 +156,8 @@ pub struct Module {
     pub hash: [u8; 32],
     /// What the module says about itself.
     pub metadata: Metadata,
+    /// The bytes as they were given.
+    pub(crate) wasm: Arc<Vec<u8>>,
     pub(crate) pre: wasmtime::InstancePre<Host>,
 }
 
@@ -223,7 +237,7 @@ impl ModuleCache {
         });
         if let Some((metadata, compiled)) = file.as_ref().and_then(|f| artifact::load(engine, f)) {
             let pre = runtime::linker(engine)?.instantiate_pre(&compiled).map_err(invalid)?;
-            return Ok(Module { hash, metadata, pre });
+            return Ok(Module { hash, metadata, wasm: Arc::new(wasm.to_vec()), pre });
         }
         let raw = decompress(wasm)?;
         let (rewritten, metadata) = instrument::instrument(&raw, self.profile)?;
@@ -232,7 +246,7 @@ impl ModuleCache {
         if let Some(file) = file {
             artifact::store(&file, &metadata, &compiled);
         }
-        Ok(Module { hash, metadata, pre })
+        Ok(Module { hash, metadata, wasm: Arc::new(wasm.to_vec()), pre })
     }
 }
 

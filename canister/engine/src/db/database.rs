@@ -322,16 +322,21 @@ impl Database {
     /// returns.
     ///
     /// # Errors
-    /// SQLite's. Nothing has changed then, but for what a statement with `OR FAIL` did before it failed: that stays, as
-    /// its author asked.
+    /// SQLite's. Nothing has changed then. (What a statement with `OR FAIL` did before it failed would stay; such a
+    /// statement is run in a transaction of [`Database::write`], which is undone.)
     pub fn execute<'s>(&mut self, sql: impl Into<SqlText<'s>>, params: impl Params) -> Result<u64, Error> {
         let _entered = lock::enter();
+        let sql = sql.into();
+        let statement = self.statement(Authority::Caller, sql)?;
+        if statement.can_fail_partly() {
+            drop(statement);
+            return self.transaction(|writer| writer.execute(sql, params));
+        }
         let before = self.inner.connection.cached_pages();
         self.inner.connection.set_journal(false);
-        let outcome =
-            self.run(Authority::Caller, sql.into(), &params, true, |_| Ok::<_, Error>(ControlFlow::Continue(())));
-        match outcome {
-            Ok(_) => {
+        let ignore = |_: &super::row::Row<'_>| Ok::<_, Error>(ControlFlow::Continue(()));
+        match self.run_prepared(Authority::Caller, &statement, sql, &params, true, ignore) {
+            Ok(()) => {
                 let changes = self.inner.connection.changes();
                 self.settle();
                 Ok(changes)

@@ -48,9 +48,22 @@ impl Database {
             return self.run_metered(authority, sql, params, may_write, row);
         }
         let statement = self.statement(authority, sql)?;
-        check_statement(&statement, sql, params, may_write)?;
-        statement.bind(params, || self.steps(authority, &statement, row)).map_err(|error| self.explain(error))??;
+        self.run_prepared(authority, &statement, sql, params, may_write, row)?;
         Ok(statement)
+    }
+
+    #[inline]
+    pub(super) fn run_prepared<E: From<Error>>(
+        &self,
+        authority: Authority,
+        statement: &Statement,
+        sql: SqlText<'_>,
+        params: &impl Params,
+        may_write: bool,
+        row: impl FnMut(&Row<'_>) -> Result<ControlFlow<()>, E>,
+    ) -> Result<(), E> {
+        check_statement(statement, sql, params, may_write)?;
+        statement.bind(params, || self.steps(authority, statement, row)).map_err(|error| self.explain(error))?
     }
 
     /// Whether the transaction that was begun is still open. SQLite undoes it by itself when a statement fails for want

@@ -15,6 +15,7 @@ use std::ffi::CString;
 pub(crate) struct Statement {
     handle: NonNull<sys::sqlite3_stmt>,
     read_only: bool,
+    can_fail_partly: bool,
     parameters: c_int,
     /// Whether somebody is between binding its parameters and resetting it.
     running: Cell<bool>,
@@ -91,6 +92,7 @@ impl RawScalar {
 
 unsafe extern "C-unwind" {
     fn icsql_bind(statement: *mut sys::sqlite3_stmt, number: c_int, value: *const RawScalar) -> c_int;
+    fn icsql_can_fail_partly(statement: *mut sys::sqlite3_stmt) -> c_int;
     fn icsql_row_bytes(statement: *mut sys::sqlite3_stmt, largest: *mut i64) -> i64;
     fn icsql_column(statement: *mut sys::sqlite3_stmt, column: c_int, value: *mut RawScalar) -> c_int;
 }
@@ -147,6 +149,7 @@ impl Statement {
                 // An EXPLAIN runs nothing of what it explains.
                 read_only: sys::sqlite3_stmt_readonly(handle.as_ptr()) != 0
                     || sys::sqlite3_stmt_isexplain(handle.as_ptr()) != 0,
+                can_fail_partly: icsql_can_fail_partly(handle.as_ptr()) != 0,
                 parameters: sys::sqlite3_bind_parameter_count(handle.as_ptr()),
                 running: Cell::new(false),
                 #[cfg(not(target_arch = "wasm32"))]
@@ -160,6 +163,11 @@ impl Statement {
     /// Whether it can change nothing in the database.
     pub(crate) fn read_only(&self) -> bool {
         self.read_only
+    }
+
+    /// Whether it can fail and keep the rows that it had changed until then, as `OR FAIL` asks for.
+    pub(crate) fn can_fail_partly(&self) -> bool {
+        self.can_fail_partly
     }
 
     /// Whether somebody uses it now.

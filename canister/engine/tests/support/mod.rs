@@ -7,7 +7,7 @@ pub mod stock;
 use icsql_engine::stable::manager::MemoryManager;
 use icsql_engine::stable::{DATABASE_MEMORY_ID, Memory, PAGE_HASH_MEMORY_ID};
 use icsql_engine::{Database, Error, OpenOptions, Reader, Value};
-use std::io::Read;
+use std::io::{Read, Write};
 use std::ops::ControlFlow;
 
 /// Opens the database in a raw memory, as a canister does.
@@ -27,6 +27,15 @@ pub fn fixture(name: &str) -> Vec<u8> {
     let packed = std::fs::read(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
     flate2::read::GzDecoder::new(packed.as_slice()).read_to_end(&mut bytes).expect("the fixture is whole");
     bytes
+}
+
+/// Adds a stable memory to `tests/fixtures`, and answers its name. One that is there is never replaced.
+pub fn keep_fixture(name: &str, bytes: &[u8]) -> String {
+    let path = format!("{}/tests/fixtures/{name}.stable.gz", env!("CARGO_MANIFEST_DIR"));
+    let file = std::fs::File::create_new(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let mut packer = flate2::write::GzEncoder::new(file, flate2::Compression::best());
+    packer.write_all(bytes).and_then(|()| packer.finish()).expect("the fixture can be written");
+    name.to_owned()
 }
 
 /// All rows of a query.

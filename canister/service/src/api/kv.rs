@@ -1,5 +1,7 @@
 //! The methods `kv_…`.
-use super::{raw, read_budget, typed, write};
+pub mod entries;
+
+use super::{raw, read_budget, timer, typed};
 use crate::codec::{arguments, general, replies};
 use crate::error::Failure;
 use crate::guard::{self, at_most, too_large};
@@ -7,7 +9,10 @@ use crate::host::Host;
 use crate::limits::{KEY_BYTES_MAX, KEY_BYTES_MIN, KEYS_MAX, NOTE_BYTES_MAX, REPLY_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::ops;
 use crate::ops::idempotency::Request;
+use crate::ops::kv::changes::Changes;
 use crate::service::Service;
+use entries::change;
+use icsql_engine::{Reader, ValueRef};
 use icsql_types::{Error, WriteOptions, method};
 
 /// `kv_put`.
@@ -17,9 +22,7 @@ pub fn put(host: &impl Host, service: &mut Service) {
         Some((key, value)) => {
             check_key(key)?;
             at_most("value", VALUE_BYTES_MAX, value)?;
-            let version = ops::kv::put(&mut service.database, key, value)?;
-            host.reply(&replies::written(version));
-            Ok(())
+            put_value(host, service, None, key, ValueRef::Text(value.as_bytes()))
         }
         None => put_unusual(host, service, argument),
     });
@@ -31,17 +34,70 @@ fn put_unusual(host: &impl Host, service: &mut Service, argument: &[u8]) -> Resu
     let (key, value, options) = general::decode::<(String, String, Option<WriteOptions>)>(argument)?;
     check_key(&key)?;
     at_most("value", VALUE_BYTES_MAX, &value)?;
-    let idempotency_key = options.and_then(|options| options.idempotency_key);
-    let Some(idempotency_key) = idempotency_key else {
-        let version = ops::kv::put(&mut service.database, &key, &value)?;
-        host.reply(&replies::written(version));
-        return Ok(());
-    };
-    let request = Request::new(host, guard::KV_PUT.name, &idempotency_key, argument)?;
+    let options = options.unwrap_or_default();
+    let request = Request::of(host, guard::KV_PUT.name, &options, argument)?;
+    put_value(host, service, request.as_ref(), &key, ValueRef::Text(value.as_bytes()))
+}
+
+/// Puts a value that was checked, and replies.
+#[inline(always)]
+fn put_value(
+    host: &impl Host,
+    service: &mut Service,
+    request: Option<&Request<'_>>,
+    key: &str,
+    value: ValueRef<'_>,
+) -> Result<(), Error> {
+    if request.is_some() || !service.kv.is_plain() {
+        return put_carefully(host, service, request, key, value);
+    }
+    let version = ops::kv::put(&mut service.database, key, value)?;
+    host.reply(&replies::written(version));
+    Ok(())
+}
+
+#[cold]
+#[inline(never)]
+fn put_carefully(
+    host: &impl Host,
+    service: &mut Service,
+    request: Option<&Request<'_>>,
+    key: &str,
+    value: ValueRef<'_>,
+) -> Result<(), Error> {
+    commit(host, service, request, |changes| {
+        changes.put(key, value, None)?;
+        Ok(replies::written(changes.version()).to_vec())
+    })
+}
+
+/// Runs `body` on the entries in one transaction, which a call with an idempotency key enters once, and replies with what
+/// it answers.
+fn commit(
+    host: &impl Host,
+    service: &mut Service,
+    request: Option<&Request<'_>>,
+    body: impl FnOnce(&mut Changes<'_>) -> Result<Vec<u8>, Failure>,
+) -> Result<(), Error> {
+    let (now, before) = (host.time_ns(), service.kv);
+    let mut after = None;
     let reply = service.database.write(|writer| {
-        let put = || Ok(replies::written(ops::kv::put_within(writer, &key, &value)?).to_vec());
-        ops::idempotency::run(writer, &request, put)
+        let run = || {
+            let mut changes = Changes::begin(writer, now, before)?;
+            let reply = body(&mut changes)?;
+            after = Some(changes.end()?);
+            Ok(reply)
+        };
+        match request {
+            Some(request) => ops::idempotency::run(writer, request, run),
+            None => run(),
+        }
     })?;
+    // None: the call was one that was done before.
+    if let Some(after) = after {
+        service.kv = after;
+        timer::arm(host, service);
+    }
     host.reply(&reply);
     Ok(())
 }
@@ -51,8 +107,8 @@ fn put_unusual(host: &impl Host, service: &mut Service, argument: &[u8]) -> Resu
 pub fn get(host: &impl Host, service: &mut Service) {
     raw(host, service, &guard::KV_GET, |service, argument| {
         let found = match arguments::key(argument) {
-            Some(key) => get_checked(service, key)?,
-            None => get_unusual(service, argument)?,
+            Some(key) => get_checked(host, service, key)?,
+            None => get_unusual(host, service, argument)?,
         };
         host.reply(if found { service.value.bytes() } else { replies::NO_VALUE });
         Ok(())
@@ -61,10 +117,11 @@ pub fn get(host: &impl Host, service: &mut Service) {
 
 /// Leaves the reply in the service's buffer if there is such a key.
 #[inline(always)]
-fn get_checked(service: &mut Service, key: &str) -> Result<bool, Error> {
+fn get_checked(host: &impl Host, service: &mut Service, key: &str) -> Result<bool, Error> {
     check_key(key)?;
+    let now = now_if_needed(host, service);
     let Service { database, value: reply, .. } = service;
-    let found = database.read(|reader| ops::kv::get(reader, key, |value| reply.set(value)))?;
+    let found = database.read(|reader| ops::kv::get(reader, key, now, |value| reply.set(value)))?;
     let bytes = reply.bytes().len();
     if bytes > REPLY_BYTES_MAX {
         return Err(too_large("reply", REPLY_BYTES_MAX, bytes));
@@ -74,9 +131,9 @@ fn get_checked(service: &mut Service, key: &str) -> Result<bool, Error> {
 
 #[cold]
 #[inline(never)]
-fn get_unusual(service: &mut Service, argument: &[u8]) -> Result<bool, Error> {
+fn get_unusual(host: &impl Host, service: &mut Service, argument: &[u8]) -> Result<bool, Error> {
     let (key,) = general::decode::<(String,)>(argument)?;
-    get_checked(service, &key)
+    get_checked(host, service, &key)
 }
 
 /// `kv_get_many`.
@@ -95,11 +152,12 @@ fn get_many_checked<K: AsRef<str>>(host: &impl Host, service: &mut Service, keys
     for (index, key) in keys.iter().enumerate() {
         check_key(key.as_ref()).map_err(|error| at_index(error, index))?;
     }
+    let now = now_if_needed(host, service);
     let Service { database, values: reply, .. } = service;
     let mut values = replies::Values::new(reply, keys.len());
     let all = database.read(|reader| {
         for key in keys {
-            let added = ops::kv::get(reader, key.as_ref(), |value| values.push(Some(value)))?;
+            let added = ops::kv::get(reader, key.as_ref(), now, |value| values.push(Some(value)))?;
             if !added.unwrap_or_else(|| values.push(None)) {
                 return Ok(false);
             }
@@ -124,15 +182,21 @@ fn get_many_unusual(host: &impl Host, service: &mut Service, argument: &[u8]) ->
     get_many_checked(host, service, &keys)
 }
 
+/// Now, if an entry could have expired by now.
+#[inline(always)]
+fn now_if_needed(host: &impl Host, service: &Service) -> Option<u64> {
+    if service.kv.next_expiry.is_some() { Some(host.time_ns()) } else { None }
+}
+
 /// `kv_set_note`.
 pub fn set_note(host: &impl Host, service: &mut Service) {
     let options = |(_, _, options): &(String, Option<String>, Option<WriteOptions>)| options.clone();
-    write(host, service, &guard::KV_SET_NOTE, &method::KV_SET_NOTE, options, |_, writer, (key, note, _)| {
+    change(host, service, &guard::KV_SET_NOTE, &method::KV_SET_NOTE, options, |changes, (key, note, _)| {
         check_key(&key)?;
         if let Some(note) = &note {
             at_most("note", NOTE_BYTES_MAX, note)?;
         }
-        if ops::kv::set_note(writer, &key, note.as_deref())? { Ok(()) } else { Err(no_key(key).into()) }
+        if changes.set_note(&key, note.as_deref())? { Ok(()) } else { Err(no_key(key).into()) }
     });
 }
 
@@ -140,7 +204,7 @@ pub fn set_note(host: &impl Host, service: &mut Service) {
 pub fn get_note(host: &impl Host, service: &mut Service) {
     typed(host, service, &guard::KV_GET_NOTE, &method::KV_GET_NOTE, |service, (key,)| {
         check_key(&key)?;
-        let note = service.database.read(|reader| Ok::<_, Failure>(ops::kv::get_note(reader, &key)?))?;
+        let note = service.database.read(|reader| ops::kv::get_note(reader, &key, host.time_ns()))?;
         note.ok_or_else(|| no_key(key))
     });
 }
@@ -148,9 +212,8 @@ pub fn get_note(host: &impl Host, service: &mut Service) {
 /// `kv_count`.
 pub fn count(host: &impl Host, service: &mut Service) {
     typed(host, service, &guard::KV_COUNT, &method::KV_COUNT, |service, ()| {
-        let (count, _) =
-            service.database.read_within(&read_budget(host), |reader| Ok::<_, Failure>(ops::kv::count(reader)?));
-        Ok(count?)
+        let count = |reader: &Reader<'_>| Ok::<_, Failure>(ops::kv::count(reader, host.time_ns())?);
+        Ok(service.database.read_within(&read_budget(host), count).0?)
     });
 }
 

@@ -4,6 +4,7 @@ pub mod db;
 pub mod kv;
 pub mod query;
 pub mod sql;
+pub mod timer;
 
 use crate::codec::general;
 use crate::error::Failure;

@@ -9,6 +9,9 @@ const VALUE: &[u8] = b"DIDL\x02\x6e\x71\x6b\x01\xbc\x8a\x01\x00\x01\x01\x00\x01"
 pub const NO_VALUE: &[u8] = b"DIDL\x01\x6b\x01\xbc\x8a\x01\x7f\x01\x00\x00";
 /// `variant { Ok : record { version : nat64 } }`, up to the number.
 const WRITTEN: &[u8] = b"DIDL\x02\x6c\x01\x98\xce\xc7\xe7\x07\x78\x6b\x01\xbc\x8a\x01\x00\x01\x01\x00";
+/// `variant { Ok : record { deleted : nat64; version : nat64 } }`, up to the numbers.
+const DELETED: &[u8] =
+    b"DIDL\x02\x6c\x02\xd9\xcb\xbd\x96\x01\x78\x98\xce\xc7\xe7\x07\x78\x6b\x01\xbc\x8a\x01\x00\x01\x01\x00";
 /// `variant { Ok : record { next : opt nat32; values : vec opt text } }`, up to `next`; fields go by their hash.
 const VALUES: &[u8] = b"DIDL\x05\x6e\x71\x6d\x00\x6e\x79\x6c\x02\xf3\x89\x8a\xc8\x04\x02\xe2\x87\xdc\xfd\x04\x01\
                         \x6b\x01\xbc\x8a\x01\x03\x01\x04\x00";
@@ -19,6 +22,11 @@ pub fn written(version: u64) -> [u8; WRITTEN.len() + 8] {
     reply[..WRITTEN.len()].copy_from_slice(WRITTEN);
     reply[WRITTEN.len()..].copy_from_slice(&version.to_le_bytes());
     reply
+}
+
+/// The whole reply of `kv_delete` and `kv_delete_many`.
+pub fn deleted(deleted: u64, version: u64) -> Vec<u8> {
+    [DELETED, &deleted.to_le_bytes(), &version.to_le_bytes()].concat()
 }
 
 /// The reply of `kv_get` for a key that exists, in a buffer that is kept from call to call and so always starts right.

@@ -6,7 +6,7 @@ use crate::limits::{
     IDEMPOTENCY_KEY_BYTES_MAX, IDEMPOTENCY_KEYS_MAX, IDEMPOTENCY_KEYS_SWEPT, IDEMPOTENCY_NS, IDEMPOTENT_REPLY_BYTES_MAX,
 };
 use icsql_engine::{Sql, Writer, sha256_of};
-use icsql_types::Error;
+use icsql_types::{Error, WriteOptions};
 
 static FIND: Sql = Sql::new(
     "SELECT id, at, content, reply FROM main.icsql_idempotency WHERE caller = ?1 AND method = ?2 AND key = ?3",
@@ -33,6 +33,20 @@ pub struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
+    /// The call of `method` with these options and this argument; none if it has no key.
+    ///
+    /// # Errors
+    /// A key that is empty or too long.
+    pub fn of(
+        host: &impl Host,
+        method: &'static str,
+        options: &'a WriteOptions,
+        argument: &[u8],
+    ) -> Result<Option<Self>, Error> {
+        let key = options.idempotency_key.as_deref();
+        key.map(|key| Self::new(host, method, key, argument)).transpose()
+    }
+
     /// The call of `method` with this key and argument.
     ///
     /// # Errors

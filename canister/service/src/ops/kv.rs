@@ -1,100 +1,170 @@
 //! Keys, values and notes.
+pub mod changes;
+pub mod entry;
+pub mod list;
+mod parts;
+
 use crate::error::Failure;
-use icsql_engine::{Database, Error as EngineError, Reader, Sql, ValueRef, Writer};
+use changes::stored_now;
+use icsql_engine::{Database, Error as EngineError, Reader, Sql, ValueRef};
 use icsql_types::Error;
 
 static GET: Sql = Sql::new("SELECT value FROM main.kv WHERE key = ?1");
+static GET_VERSIONED: Sql = Sql::new("SELECT version, value FROM main.kv WHERE key = ?1");
 static PUT: Sql = Sql::new("INSERT OR REPLACE INTO main.kv(key, version, value) VALUES (?1, ?2, ?3)");
 static EXISTS: Sql = Sql::new("SELECT 1 FROM main.kv WHERE key = ?1");
-static GET_NOTE: Sql =
-    Sql::new("SELECT n.note FROM main.kv AS k LEFT JOIN main.kv_note AS n ON n.key = k.key WHERE k.key = ?1");
-static SET_NOTE: Sql = Sql::new("INSERT OR REPLACE INTO main.kv_note(key, note) VALUES (?1, ?2)");
-static REMOVE_NOTE: Sql = Sql::new("DELETE FROM main.kv_note WHERE key = ?1");
+static GET_NOTE: Sql = Sql::new(
+    "SELECT k.version, n.note FROM main.kv AS k LEFT JOIN main.kv_note AS n ON n.key = k.key WHERE k.key = ?1",
+);
 // With a condition, though every key meets it: SQLite counts a whole b-tree in a single step of its virtual machine,
 // and a step cannot be stopped by a budget.
 static COUNT: Sql = Sql::new("SELECT count(*) FROM main.kv WHERE key >= ''");
+static COUNT_EXPIRED: Sql = Sql::new("SELECT count(*) FROM main.kv_expiry WHERE expires_at <= ?1");
+static NEXT_EXPIRY: Sql = Sql::new("SELECT expires_at FROM main.kv_expiry ORDER BY expires_at LIMIT 1");
 
 /// Statements to keep prepared.
-pub static STATEMENTS: &[&Sql] = &[&GET, &PUT, &EXISTS, &GET_NOTE, &SET_NOTE, &REMOVE_NOTE, &COUNT];
+pub static STATEMENTS: &[&[&Sql]] = &[
+    &[&GET, &PUT, &GET_VERSIONED, &EXISTS, &GET_NOTE, &COUNT, &COUNT_EXPIRED, &NEXT_EXPIRY],
+    entry::STATEMENTS,
+    parts::STATEMENTS,
+    changes::STATEMENTS,
+    list::STATEMENTS,
+];
 
-/// Hands the value of a key to `found`; `None` if there is no such key.
+/// What the heap knows of the entries: whether the cheapest ways to read and write will do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct State {
+    /// When the next entry expires or has expired, in nanoseconds since 1970; none: no entry expires.
+    pub next_expiry: Option<u64>,
+    /// Whether a value is in parts.
+    pub parts: bool,
+}
+
+impl State {
+    /// What is safe to take for the state when it cannot be read.
+    const UNKNOWN: Self = Self { next_expiry: Some(0), parts: true };
+
+    /// Reads it from the database.
+    ///
+    /// # Errors
+    /// The engine's.
+    pub fn of(reader: &Reader<'_>) -> Result<Self, EngineError> {
+        Ok(Self { next_expiry: next_expiry(reader)?, parts: parts::any(reader)? })
+    }
+
+    /// The same when the service starts. A damaged table does not keep it from starting: what is whole can be read, and
+    /// the damage can be looked for.
+    pub fn load(reader: &Reader<'_>) -> Self {
+        Self::of(reader).unwrap_or(Self::UNKNOWN)
+    }
+
+    /// Whether no entry expires and no value is in parts.
+    #[inline(always)]
+    pub fn is_plain(&self) -> bool {
+        self.next_expiry.is_none() && !self.parts
+    }
+}
+
+fn next_expiry(reader: &Reader<'_>) -> Result<Option<u64>, EngineError> {
+    let at = reader.query_row(&NEXT_EXPIRY, (), |row| row.integer(0))?;
+    Ok(at.map(|at| u64::try_from(at).unwrap_or(0)))
+}
+
+/// Hands the text of a key to `found`; `None` if there is no such key. `now`, in nanoseconds since 1970, need be given
+/// only if entries expire.
 ///
 /// # Errors
 /// The engine's; a value that is no text.
 #[inline]
-pub fn get<T>(reader: &Reader<'_>, key: &str, found: impl FnOnce(&[u8]) -> T) -> Result<Option<T>, Failure> {
-    reader.query_row(&GET, (key,), |row| match row.value(0)? {
+pub fn get<T>(
+    reader: &Reader<'_>,
+    key: &str,
+    now: Option<u64>,
+    found: impl FnOnce(&[u8]) -> T,
+) -> Result<Option<T>, Failure> {
+    match now {
+        None => reader.query_row(&GET, (key,), |row| text(row.value(0)?, found)),
+        Some(now) => get_unless_expired(reader, key, now, found),
+    }
+}
+
+#[inline(never)]
+fn get_unless_expired<T>(
+    reader: &Reader<'_>,
+    key: &str,
+    now: u64,
+    found: impl FnOnce(&[u8]) -> T,
+) -> Result<Option<T>, Failure> {
+    let value = reader.query_row(&GET_VERSIONED, (key,), |row| {
+        if row.integer(0)? < 0 && entry::expires_at(reader, key)? <= now {
+            return Ok(None);
+        }
+        text(row.value(1)?, found).map(Some)
+    })?;
+    Ok(value.flatten())
+}
+
+#[inline(always)]
+fn text<T>(value: ValueRef<'_>, found: impl FnOnce(&[u8]) -> T) -> Result<T, Failure> {
+    match value {
         ValueRef::Text(text) => Ok(found(text)),
-        other => Err(not_text(other.kind())),
-    })
+        other => Err(not_text(other)),
+    }
 }
 
 #[cold]
-fn not_text(kind: &str) -> Failure {
-    Error::Other { code: "not text".to_owned(), message: format!("the key's value is of type {kind}, not text") }.into()
+fn not_text(value: ValueRef<'_>) -> Failure {
+    let method = if matches!(value, ValueRef::Integer(_)) { "kv_read" } else { "kv_get_entry or kv_read" };
+    let message = format!("the key's value is a blob, not text; read it with {method}");
+    Error::Other { code: "not text".to_owned(), message }.into()
 }
 
-/// Writes the value of a key as a transaction of its own and answers the transaction's id.
-///
-/// # Errors
-/// The engine's; nothing has changed then.
-#[inline]
-pub fn put(database: &mut Database, key: &str, value: &str) -> Result<u64, Failure> {
-    let version = database.next_transaction_id();
-    database.execute(&PUT, (key, stored(version)?, value))?;
-    Ok(version)
-}
-
-/// The same in a transaction that does more.
-///
-/// # Errors
-/// The engine's.
-pub fn put_within(writer: &Writer<'_>, key: &str, value: &str) -> Result<u64, Failure> {
-    let version = writer.id();
-    writer.execute(&PUT, (key, stored(version)?, value))?;
-    Ok(version)
-}
-
-/// SQLite's integers are signed. At a billion transactions a second it is 292 years until this fails.
-#[inline]
-fn stored(version: u64) -> Result<i64, Error> {
+/// The id of a transaction as a version is stored.
+fn stored_version(version: u64) -> Result<i64, Error> {
+    // SQLite's integers are signed. At a billion transactions a second it is 292 years until this fails.
     i64::try_from(version).map_err(|_| Error::Other {
         code: "transactions".to_owned(),
         message: format!("transaction {version} is the last that can be numbered; move the data to a new canister"),
     })
 }
 
-/// Sets the note of a key, or removes it. `false`: there is no such key.
+/// Writes the value of a key as a transaction of its own and answers the transaction's id. Only for entries whose
+/// [`State::is_plain`].
 ///
 /// # Errors
-/// The engine's.
-pub fn set_note(writer: &Writer<'_>, key: &str, note: Option<&str>) -> Result<bool, EngineError> {
-    if writer.query_row(&EXISTS, (key,), |_| Ok::<_, EngineError>(()))?.is_none() {
-        return Ok(false);
-    }
-    match note {
-        Some(note) => writer.execute(&SET_NOTE, (key, note))?,
-        None => writer.execute(&REMOVE_NOTE, (key,))?,
-    };
-    Ok(true)
+/// The engine's; nothing has changed then.
+#[inline]
+pub fn put(database: &mut Database, key: &str, value: ValueRef<'_>) -> Result<u64, Failure> {
+    let version = database.next_transaction_id();
+    let stored = stored_version(version)?;
+    database.execute(&PUT, (key, stored, value))?;
+    Ok(version)
 }
 
 /// The note of a key, in an outer `None` if there is no such key.
 ///
 /// # Errors
 /// The engine's.
-pub fn get_note(reader: &Reader<'_>, key: &str) -> Result<Option<Option<String>>, EngineError> {
-    reader.query_row(&GET_NOTE, (key,), |row| match row.value(0)? {
-        ValueRef::Null => Ok(None),
-        _ => Ok(Some(row.text(0)?.to_owned())),
-    })
+pub fn get_note(reader: &Reader<'_>, key: &str, now: u64) -> Result<Option<Option<String>>, Failure> {
+    let note = reader.query_row(&GET_NOTE, (key,), |row| {
+        if row.integer(0)? < 0 && entry::expires_at(reader, key)? <= now {
+            return Ok(None);
+        }
+        let note = match row.value(1)? {
+            ValueRef::Null => None,
+            _ => Some(row.text(1)?.to_owned()),
+        };
+        Ok::<_, Failure>(Some(note))
+    })?;
+    Ok(note.flatten())
 }
 
 /// The number of keys. It takes about 250 instructions a key.
 ///
 /// # Errors
 /// The engine's; its budget's above all.
-pub fn count(reader: &Reader<'_>) -> Result<u64, EngineError> {
-    let count = reader.query_row(&COUNT, (), |row| row.integer(0))?;
-    Ok(count.and_then(|count| u64::try_from(count).ok()).unwrap_or(0))
+pub fn count(reader: &Reader<'_>, now: u64) -> Result<u64, EngineError> {
+    let all = reader.query_row(&COUNT, (), |row| row.integer(0))?.unwrap_or(0);
+    let expired = reader.query_row(&COUNT_EXPIRED, (stored_now(now),), |row| row.integer(0))?.unwrap_or(0);
+    Ok(u64::try_from(all - expired).unwrap_or(0))
 }

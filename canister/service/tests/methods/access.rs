@@ -1,12 +1,13 @@
 //! Who may call what: every method against every kind of caller.
 use crate::common::{CONTROLLER, Canister, Endpoint, Message, decode, reads_argument};
 use candid::{Principal, encode_args};
+use icsql_canister::api::kv::entries;
 use icsql_canister::api::{access, db, kv, query, sql};
 use icsql_canister::guard::{self, RULES};
 use icsql_canister::limits::{IDEMPOTENCY_KEY_BYTES_MAX, IDEMPOTENCY_KEYS_SWEPT, IDEMPOTENCY_NS, ROLES_MAX};
 use icsql_types::{
-    AccessList, Answer, Callers, Error, Grant, Params, QueryDefinition, Role, SqlMigration, Statement, WriteOptions,
-    Written, method,
+    AccessList, Answer, ByteBuf, Callers, Error, Grant, KvList, KvOperation, Params, QueryDefinition, Role,
+    SqlMigration, Statement, WriteOptions, Written, method,
 };
 
 const READER: &[u8] = b"reader";
@@ -37,6 +38,14 @@ fn endpoints() -> Vec<(&'static str, Endpoint, Vec<u8>)> {
         ("kv_set_note", kv::set_note, encode_args(("k", Some("n"))).unwrap()),
         ("kv_get_note", kv::get_note, encode_args(("k",)).unwrap()),
         ("kv_count", kv::count, none.clone()),
+        ("kv_get_entry", entries::get_entry, encode_args(("k",)).unwrap()),
+        ("kv_read", entries::read, encode_args(("k", 0u64, 1u32)).unwrap()),
+        ("kv_list", entries::list, encode_args((KvList::default(),)).unwrap()),
+        ("kv_put_blob", entries::put_blob, encode_args(("b", ByteBuf::from([1]))).unwrap()),
+        ("kv_append", entries::append, encode_args(("b", ByteBuf::from([2]))).unwrap()),
+        ("kv_delete", entries::delete, encode_args(("k",)).unwrap()),
+        ("kv_delete_many", entries::delete_many, encode_args((vec!["b"],)).unwrap()),
+        ("kv_write", entries::write, encode_args((Vec::<KvOperation>::new(),)).unwrap()),
         ("access_grant", access::grant, encode_args((Grant { who, role: Role::Reader },)).unwrap()),
         ("access_revoke", access::revoke, encode_args((who,)).unwrap()),
         ("access_list", access::list, none.clone()),

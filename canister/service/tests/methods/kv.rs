@@ -1,5 +1,5 @@
 //! Keys, values and notes through the methods, on heap memory.
-use crate::common::{Canister, Endpoint, decode};
+use crate::common::{Canister, Endpoint, Random, decode};
 use candid::encode_args;
 use icsql_canister::api::kv;
 use icsql_canister::limits::{
@@ -289,17 +289,5 @@ fn random_calls_agree_with_a_map() {
                 _ => assert_eq!(canister.call::<u64>(COUNT, ()), Ok(model.len() as u64), "{context}"),
             }
         }
-    }
-}
-
-/// xorshift64.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) as usize % bound
     }
 }

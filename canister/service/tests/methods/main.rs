@@ -2,4 +2,8 @@
 mod access;
 mod common;
 mod db;
+mod entries;
+mod expiry;
+mod histories;
 mod kv;
+mod large_values;

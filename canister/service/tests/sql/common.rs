@@ -59,6 +59,8 @@ impl Host for Message {
         true
     }
 
+    fn set_timer(&self, _: u64) {}
+
     fn reply(&self, bytes: &[u8]) {
         self.replies.borrow_mut().push(bytes.to_vec());
     }

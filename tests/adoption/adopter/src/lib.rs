@@ -12,14 +12,8 @@ use icsql_engine::stable::manager::{MemoryManager, VirtualMemory};
 use icsql_engine::stable::{DATABASE_MEMORY_ID, PAGE_HASH_MEMORY_ID};
 use icsql_engine::{Adoption, Database, Error, OpenOptions};
 
-/// How a message ended that adopted pages.
-#[derive(candid::CandidType, Clone, Copy)]
-struct Adopted {
-    pages_done: u32,
-    pages_total: u32,
-    complete: bool,
-    instructions: u64,
-}
+/// How a message ended that adopted pages: pages done, pages in all, whether it is complete, instructions.
+type Adopted = (u32, u32, bool, u64);
 
 struct State {
     memories: (VirtualMemory<Ic0Memory>, VirtualMemory<Ic0Memory>),
@@ -49,8 +43,7 @@ impl State {
             let opened = Database::open(image, hashes, OpenOptions::default());
             self.database = Some(opened.map_err(|error| error.to_string())?);
         }
-        let (pages_done, pages_total, complete) = (progress.pages_done, progress.pages_total, progress.complete);
-        Ok(Adopted { pages_done, pages_total, complete, instructions })
+        Ok((progress.pages_done, progress.pages_total, progress.complete, instructions))
     }
 }
 
@@ -101,7 +94,8 @@ fn kv_get(key: String) -> Result<Option<String>, String> {
 fn kv_put(key: String, value: String) -> Result<(), String> {
     with_state(|state| {
         let database = state.database.as_mut().ok_or("the database is not adopted yet")?;
-        let sql = "INSERT INTO main.kv(key, value) VALUES (?1, ?2) ON CONFLICT(key) DO UPDATE SET value = excluded.value";
+        let sql =
+            "INSERT INTO main.kv(key, value) VALUES (?1, ?2) ON CONFLICT(key) DO UPDATE SET value = excluded.value";
         database.execute(sql, (key.as_str(), value.as_str())).map(drop).map_err(|error| error.to_string())
     })
 }

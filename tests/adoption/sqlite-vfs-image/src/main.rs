@@ -9,26 +9,9 @@ use ic_sqlite_vfs::{Db, DbError, DefaultMemoryImpl, MemoryId, MemoryManager, par
 use std::io::Write;
 
 const MIGRATIONS: &[Migration] = &[
-    Migration {
-        version: 1,
-        sql: "CREATE TABLE author(id INTEGER PRIMARY KEY, name TEXT NOT NULL);
-              CREATE TABLE note(
-                  id INTEGER PRIMARY KEY,
-                  author INTEGER NOT NULL REFERENCES author(id),
-                  title TEXT NOT NULL UNIQUE,
-                  body TEXT NOT NULL,
-                  weight REAL,
-                  attachment BLOB
-              );",
-    },
-    Migration {
-        version: 2,
-        sql: "CREATE INDEX note_by_author ON note(author, title);
-              CREATE VIEW note_count AS SELECT name, COUNT(*) AS notes FROM note JOIN author ON author.id = note.author GROUP BY name;
-              CREATE TABLE history(note INTEGER NOT NULL, what TEXT NOT NULL);
-              CREATE TRIGGER note_deleted AFTER DELETE ON note BEGIN INSERT INTO history VALUES (old.id, 'deleted'); END;",
-    },
-    Migration { version: 5, sql: "CREATE VIRTUAL TABLE search USING fts5(title, body);" },
+    Migration { version: 1, sql: include_str!("1.sql") },
+    Migration { version: 2, sql: include_str!("2.sql") },
+    Migration { version: 5, sql: include_str!("5.sql") },
 ];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -65,7 +65,7 @@ pub fn explain(failure: Failure, metrics: &Metrics) -> Error {
         other => other.into(),
     };
     if let Error::Sqlite { cost: field @ None, .. } | Error::BudgetExceeded { cost: field @ None, .. } = &mut error {
-        *field = Some(cost(metrics, 0, 0));
+        *field = Some(Box::new(cost(metrics, 0, 0)));
     }
     error
 }

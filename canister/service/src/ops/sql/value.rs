@@ -188,7 +188,11 @@ impl Full {
             Full::Bytes(limit) => ("bytes of rows", limit),
             Full::Reply => ("bytes of a reply", REPLY_BYTES_MAX as u64),
         };
-        Error::BudgetExceeded { what: what.to_owned(), limit, cost: Some(cost(metrics, rows.count, rows.bytes)) }
+        Error::BudgetExceeded {
+            what: what.to_owned(),
+            limit,
+            cost: Some(Box::new(cost(metrics, rows.count, rows.bytes))),
+        }
     }
 }
 

@@ -1,0 +1,1 @@
+CREATE VIRTUAL TABLE search USING fts5(title, body);
