@@ -67,13 +67,13 @@ mod text;
 mod vfs;
 
 pub use db::{
-    Adoption, AdoptionError, AdoptionProgress, Budget, Cause, Database, Error, Exceeded, Limited, Meta, Metrics,
-    Migration, MigrationError, OpenOptions, Reader, Row, Sql, SqlText, Writer, sha256, sha256_of,
+    Adoption, AdoptionError, AdoptionProgress, Budget, Cause, Database, Description, Error, Exceeded, Limited, Meta,
+    Metrics, Migration, MigrationError, OpenOptions, Reader, Row, Sql, SqlText, Writer, sha256, sha256_of,
 };
 #[cfg(target_arch = "wasm32")]
 pub use env::IcEnv;
 pub use env::{Env, HostEnv};
 #[cfg(not(target_arch = "wasm32"))]
 pub use sqlite::heap_fault;
-pub use sqlite::{Named, Params, SqliteError, ToValue, Value, ValueRef, version as sqlite_version};
+pub use sqlite::{Changes, Named, Params, Policy, SqliteError, ToValue, Value, ValueRef, version as sqlite_version};
 pub use text::utf8;

@@ -103,6 +103,17 @@ methods! {
     access_revoke = "canister_update access_revoke" => api::access::revoke;
     access_list = "canister_query access_list" => api::access::list;
     access_set_public_kv = "canister_update access_set_public_kv" => api::access::set_public_kv;
+    sql_query = "canister_query sql_query" => api::sql::query;
+    sql_execute = "canister_update sql_execute" => api::sql::execute;
+    sql_batch = "canister_update sql_batch" => api::sql::batch;
+    sql_explain = "canister_query sql_explain" => api::sql::explain_plan;
+    sql_schema = "canister_query sql_schema" => api::sql::schema;
+    sql_migrate = "canister_update sql_migrate" => api::sql::migrate;
+    sql_migrations = "canister_query sql_migrations" => api::sql::migrations;
+    query_define = "canister_update query_define" => api::query::define;
+    query_drop = "canister_update query_drop" => api::query::drop;
+    query_list = "canister_query query_list" => api::query::list;
+    query_call = "canister_query query_call" => api::query::call;
     db_meta = "canister_query db_meta" => api::db::meta;
     db_integrity_check = "canister_query db_integrity_check" => api::db::integrity_check;
     db_checksum = "canister_query db_checksum" => api::db::checksum;

@@ -3,7 +3,7 @@
 use crate::host::{Caller, Host};
 use crate::limits::{
     KEY_ARGUMENT_BYTES_MAX, KEYS_ARGUMENT_BYTES_MAX, LIST_ARGUMENT_BYTES_MAX, NOTE_ARGUMENT_BYTES_MAX,
-    PUT_ARGUMENT_BYTES_MAX, SMALL_ARGUMENT_BYTES_MAX,
+    PUT_ARGUMENT_BYTES_MAX, QUERY_DEFINE_ARGUMENT_BYTES_MAX, SMALL_ARGUMENT_BYTES_MAX, SQL_ARGUMENT_BYTES_MAX,
 };
 use icsql_types::{Error, Role, method};
 
@@ -119,6 +119,17 @@ rules! {
     KV_DELETE: Writer, KEY_ARGUMENT_BYTES_MAX;
     KV_DELETE_MANY: Writer, KEYS_ARGUMENT_BYTES_MAX;
     KV_WRITE: Writer, PUT_ARGUMENT_BYTES_MAX;
+    SQL_QUERY: Reader, SQL_ARGUMENT_BYTES_MAX;
+    SQL_EXECUTE: Writer, SQL_ARGUMENT_BYTES_MAX;
+    SQL_BATCH: Writer, SQL_ARGUMENT_BYTES_MAX;
+    SQL_EXPLAIN: Reader, SQL_ARGUMENT_BYTES_MAX;
+    SQL_SCHEMA: Reader, SMALL_ARGUMENT_BYTES_MAX;
+    SQL_MIGRATE: Admin, SQL_ARGUMENT_BYTES_MAX;
+    SQL_MIGRATIONS: Reader, SMALL_ARGUMENT_BYTES_MAX;
+    QUERY_DEFINE: Admin, QUERY_DEFINE_ARGUMENT_BYTES_MAX;
+    QUERY_DROP: Admin, SMALL_ARGUMENT_BYTES_MAX;
+    QUERY_LIST: Reader, SMALL_ARGUMENT_BYTES_MAX;
+    QUERY_CALL: Public, SQL_ARGUMENT_BYTES_MAX;
     DB_META: Public, SMALL_ARGUMENT_BYTES_MAX;
     DB_INTEGRITY_CHECK: Admin, SMALL_ARGUMENT_BYTES_MAX;
     DB_CHECKSUM: Reader, SMALL_ARGUMENT_BYTES_MAX;
@@ -157,8 +168,9 @@ impl Rule {
         roles.get(&caller).is_some_and(|role| role >= least) || host.is_controller(&caller)
     }
 
+    /// The error for a caller whose role is below `least`.
     #[cold]
-    fn forbidden(&self, least: Role) -> Error {
+    pub fn forbidden(&self, least: Role) -> Error {
         let allowed = match least {
             Role::Reader => "controllers of the canister, and principals with the role reader, writer or admin",
             Role::Writer => "controllers of the canister, and principals with the role writer or admin",

@@ -1,4 +1,5 @@
 //! Every limit of the service, in one place. Sizes are bytes; `docs` and `candid/icsql.did` repeat them.
+use icsql_engine::limits as engine;
 
 /// Smallest key.
 pub const KEY_BYTES_MIN: usize = 1;
@@ -132,3 +133,61 @@ pub const IDEMPOTENT_REPLY_BYTES_MAX: usize = 65_536;
 pub const IDEMPOTENCY_KEYS_MAX: usize = 100_000;
 /// Keys whose day is over that a write with a key forgets.
 pub const IDEMPOTENCY_KEYS_SWEPT: usize = 20;
+
+// ---- SQL
+/// Bytes of one statement, or of one migration.
+pub const SQL_BYTES_MAX: usize = engine::SQL_BYTES_MAX as usize;
+/// Parameters of a statement.
+pub const PARAMS_MAX: usize = engine::PARAMETERS_MAX as usize;
+/// Statements of one `sql_batch`.
+pub const SQL_STATEMENTS_MAX: usize = 1_000;
+/// Largest argument of a method that takes SQL or its parameters: all that the platform lets in.
+pub const SQL_ARGUMENT_BYTES_MAX: usize = MESSAGE_BYTES_MAX;
+/// Room in a reply for what is not rows: the type table, numbers, a cursor.
+pub const REPLY_EXTRA_BYTES: usize = 4_096;
+/// Rows of a reply unless the caller asks for more.
+pub const SQL_ROWS_DEFAULT: u64 = 1_000;
+/// The most rows that a caller may ask for.
+pub const SQL_ROWS_MAX: u64 = 100_000;
+/// Bytes of the rows of a reply: texts and blobs, 8 for each number. It is also what they are unless a caller asks for less.
+pub const SQL_RESULT_BYTES_MAX: u64 = (REPLY_BYTES_MAX - REPLY_EXTRA_BYTES) as u64;
+/// Instructions of a write unless the caller asks for more.
+pub const SQL_WRITE_INSTRUCTIONS_DEFAULT: u64 = 2_000_000_000;
+/// The most that a caller may ask for: half of what the platform gives an update. The other half is for the reply, and for
+/// what a statement runs over between two looks at the budget.
+pub const SQL_WRITE_INSTRUCTIONS_MAX: u64 = 20_000_000_000;
+/// Pages that a write may change unless the caller asks for more.
+pub const SQL_WRITE_PAGES_DEFAULT: u64 = 16_384;
+/// The most pages that a caller may ask for. They are held in the heap twice, changed and as they were.
+pub const SQL_WRITE_PAGES_MAX: u64 = 65_536;
+/// The most instructions of a write to an image of this size. A message may touch 2 GiB of stable memory. It cannot if the
+/// image has but one, and with 2 billion instructions it cannot either, as each byte that is read costs one.
+pub const fn sql_write_instructions_max(image_bytes: u64) -> u64 {
+    if image_bytes <= QUERY_STABLE_BYTES_MAX { SQL_WRITE_INSTRUCTIONS_MAX } else { REPLICATED_INSTRUCTIONS_MAX }
+}
+/// Migrations of one database by `sql_migrate`.
+pub const SQL_MIGRATIONS_MAX: usize = 1_000;
+/// Bytes of a migration's name.
+pub const SQL_MIGRATION_NAME_BYTES_MAX: usize = 200;
+
+/// Named queries.
+pub const QUERIES_MAX: usize = 200;
+/// Bytes of the name of a query or of one of its parameters.
+pub const QUERY_NAME_BYTES_MAX: usize = 128;
+/// Bytes of a query's text: one that stays prepared.
+pub const QUERY_SQL_BYTES_MAX: usize = engine::CACHED_SQL_BYTES_MAX;
+/// Parameters of a named query.
+pub const QUERY_PARAMS_MAX: usize = 100;
+/// Bytes of what is said about a query that does not work.
+pub const QUERY_TEXT_BYTES_MAX: usize = 4_096;
+/// Largest argument of `query_define`.
+pub const QUERY_DEFINE_ARGUMENT_BYTES_MAX: usize =
+    QUERY_SQL_BYTES_MAX + (QUERY_PARAMS_MAX + 1) * (QUERY_NAME_BYTES_MAX + 16) + ARGUMENT_EXTRA_BYTES;
+
+const _: () = assert!(SQL_ROWS_DEFAULT <= SQL_ROWS_MAX && SQL_WRITE_PAGES_DEFAULT <= SQL_WRITE_PAGES_MAX);
+const _: () = assert!(SQL_WRITE_INSTRUCTIONS_DEFAULT <= sql_write_instructions_max(u64::MAX));
+// A value of the key-value store fits a page of rows.
+const _: () = assert!((VALUE_BYTES_MAX + KEY_BYTES_MAX) as u64 + 64 <= SQL_RESULT_BYTES_MAX);
+
+/// What the candid crate may spend on each byte of SQL and its parameters: a number takes 9 bytes.
+pub const SQL_DECODING_UNITS_PER_BYTE: usize = 10;

@@ -60,6 +60,35 @@ CREATE TABLE kv_part(
 ",
     },
     Migration {
+        version: 4,
+        name: "migrations by SQL, named queries",
+        sql: "
+CREATE TABLE icsql_sql_migration(
+    version INTEGER PRIMARY KEY,
+    name TEXT NOT NULL,
+    sha256 BLOB NOT NULL,
+    applied_at INTEGER NOT NULL
+) STRICT;
+CREATE TABLE icsql_query(
+    name TEXT PRIMARY KEY NOT NULL,
+    sql TEXT NOT NULL,
+    callers TEXT NOT NULL CHECK(callers IN ('public', 'reader', 'writer', 'admin')),
+    max_rows INTEGER,
+    max_bytes INTEGER,
+    max_instructions INTEGER,
+    allow_full_scan INTEGER
+) STRICT, WITHOUT ROWID;
+CREATE TABLE icsql_query_parameter(
+    query TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    type TEXT NOT NULL,
+    nullable INTEGER NOT NULL,
+    PRIMARY KEY(query, number)
+) STRICT, WITHOUT ROWID;
+",
+    },
+    Migration {
         version: 5,
         name: "idempotency keys",
         sql: "

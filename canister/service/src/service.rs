@@ -2,11 +2,13 @@
 use crate::codec::replies;
 use crate::error::Failure;
 use crate::guard::Roles;
+use crate::ops::sql::policy;
+use crate::ops::sql::queries::{self, Queries};
 use crate::{ops, schema};
 use icsql_engine::stable::manager::MemoryManager;
 use icsql_engine::stable::{DATABASE_MEMORY_ID, Memory, PAGE_HASH_MEMORY_ID};
 use icsql_engine::{Database, OpenOptions};
-use icsql_types::{Error, InitArg};
+use icsql_types::{Answer, Error, InitArg};
 
 /// The open database and what belongs to it.
 pub struct Service {
@@ -14,6 +16,10 @@ pub struct Service {
     pub database: Database,
     /// Who may call what.
     pub roles: Roles,
+    /// The named queries, or why they cannot be read. That keeps nothing else from working.
+    pub queries: Answer<Queries>,
+    /// A hash of the schema of the service's own tables, which no caller's SQL may change.
+    pub service_schema: [u8; 32],
     /// What is known of the entries without asking the database.
     pub kv: ops::kv::State,
     /// When the platform's timer comes, in nanoseconds since 1970; none: it is not set.
@@ -39,7 +45,7 @@ impl Service {
     ) -> Result<Self, Error> {
         let manager = MemoryManager::open(stable.clone())
             .map_err(|error| Error::Other { code: "stable memory".to_owned(), message: error.to_string() })?;
-        let open = || -> Result<(Database, Roles, ops::kv::State), Failure> {
+        let open = || -> Result<(Database, Roles, ops::kv::State, Answer<Queries>, [u8; 32]), Failure> {
             let (image, hashes) = (manager.get(DATABASE_MEMORY_ID), manager.get(PAGE_HASH_MEMORY_ID));
             let mut database = Database::open(image, hashes, options)?;
             database.migrate(schema::MIGRATIONS)?;
@@ -51,10 +57,21 @@ impl Service {
             }
             let roles = database.read(ops::access::load)?;
             let kv = database.read(|reader| Ok::<_, Failure>(ops::kv::State::load(reader)))?;
-            Ok((database, roles, kv))
+            let (queries, service_schema) = database
+                .read(|reader| Ok::<_, Failure>((queries::load_prepared(reader), policy::service_schema(reader)?)))?;
+            Ok((database, roles, kv, queries, service_schema))
         };
-        let (database, roles, kv) = open()?;
-        let (value, values) = (replies::Value::new(), Vec::new());
-        Ok(Self { database, roles, kv, timer: None, stable: Box::new(stable), value, values })
+        let (database, roles, kv, queries, service_schema) = open()?;
+        Ok(Self {
+            database,
+            roles,
+            queries,
+            service_schema,
+            kv,
+            timer: None,
+            stable: Box::new(stable),
+            value: replies::Value::new(),
+            values: Vec::new(),
+        })
     }
 }

@@ -1,8 +1,10 @@
 //! The methods of the canister with their types. The service decodes and encodes by this list, clients can call by it,
 //! and a test compares it with `candid/icsql.did`.
 use crate::{
-    AccessList, Answer, Appended, ByteBuf, Checksum, Deleted, Entry, Grant, InitArg, IntegrityReport, KvList,
-    KvOperation, KvPage, Meta, Part, ScanProgress, Values, WriteOptions, Written,
+    AccessList, Answer, Appended, AppliedMigration, BatchExecuted, ByteBuf, Checksum, DefinedQuery, Deleted, Entry,
+    Executed, Grant, InitArg, IntegrityReport, KvList, KvOperation, KvPage, Meta, Migrated, Params, Part, Plan,
+    QueryDefinition, ReadOptions, RowSet, ScanProgress, Schema, SqlMigration, SqlWriteOptions, Statement, Values,
+    WriteOptions, Written,
 };
 use candid::types::internal::TypeContainer;
 use candid::types::{FuncMode, Function, Type, TypeInner};
@@ -114,6 +116,28 @@ methods! {
     ACCESS_LIST = Query "access_list": () => AccessList;
     /// Lets anyone read the key-value store, or only those with a role.
     ACCESS_SET_PUBLIC_KV = Update "access_set_public_kv": (bool, Option<WriteOptions>) => ();
+    /// Runs a statement that reads.
+    SQL_QUERY = Query "sql_query": (Statement, Option<ReadOptions>) => RowSet;
+    /// Runs a statement that writes.
+    SQL_EXECUTE = Update "sql_execute": (Statement, Option<SqlWriteOptions>) => Executed;
+    /// Runs several statements in one transaction.
+    SQL_BATCH = Update "sql_batch": (Vec<Statement>, Option<SqlWriteOptions>) => BatchExecuted;
+    /// Says how SQLite would run a statement.
+    SQL_EXPLAIN = Query "sql_explain": (Statement,) => Plan;
+    /// Describes the tables.
+    SQL_SCHEMA = Query "sql_schema": () => Schema;
+    /// Applies migrations.
+    SQL_MIGRATE = Update "sql_migrate": (Vec<SqlMigration>, Option<WriteOptions>) => Migrated;
+    /// Lists the migrations that were applied.
+    SQL_MIGRATIONS = Query "sql_migrations": () => Vec<AppliedMigration>;
+    /// Defines a named query.
+    QUERY_DEFINE = Update "query_define": (QueryDefinition, Option<WriteOptions>) => DefinedQuery;
+    /// Drops a named query.
+    QUERY_DROP = Update "query_drop": (String, Option<WriteOptions>) => ();
+    /// Lists the named queries.
+    QUERY_LIST = Query "query_list": () => Vec<DefinedQuery>;
+    /// Calls a named query.
+    QUERY_CALL = Query "query_call": (String, Params, Option<ReadOptions>) => RowSet;
     /// Versions, sizes and limits.
     DB_META = Query "db_meta": () => Meta;
     /// Checks the structure of the database.

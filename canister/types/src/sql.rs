@@ -124,7 +124,7 @@ pub struct SqlWriteOptions {
 }
 
 /// What a statement did.
-#[derive(CandidType, Serialize, Deserialize, Clone, Debug, PartialEq)]
+#[derive(CandidType, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 pub struct StatementResult {
     /// Rows inserted, updated or deleted.
     pub changes: u64,

@@ -8,7 +8,7 @@ use super::statements::Statements;
 use super::transaction::{Reader, Writer};
 use crate::env::{Env, default_env};
 use crate::limits;
-use crate::sqlite::{self, Connection, Params, SqliteError, Statement, lock, sys};
+use crate::sqlite::{self, Authority, Connection, Params, SqliteError, Statement, lock, sys};
 use crate::stable::Memory;
 use crate::stable::page_hashes::PageHashes;
 use crate::stable::superblock::Superblock;
@@ -106,13 +106,13 @@ impl Drop for Open<'_> {
 }
 
 /// A call with a budget. It ends however the call ends.
-struct Metered<'d> {
+pub(super) struct Metered<'d> {
     database: &'d Database,
     outer: Option<Outer>,
 }
 
 impl Metered<'_> {
-    fn end(&mut self, committed: bool) -> Metrics {
+    pub(super) fn end(&mut self, committed: bool) -> Metrics {
         let Some(outer) = self.outer.take() else { return Metrics::default() };
         let Inner { meter, connection, .. } = &*self.database.inner;
         let metrics = meter.end(outer, self.database.operations(), committed);
@@ -268,18 +268,21 @@ impl Database {
         (outcome, metered.end(committed))
     }
 
-    fn metered(&self, budget: &Budget) -> Metered<'_> {
+    pub(super) fn metered(&self, budget: &Budget) -> Metered<'_> {
         let outer = self.inner.meter.begin(budget, self.operations());
         self.inner.connection.watch(true);
         Metered { database: self, outer: Some(outer) }
     }
 
-    fn operations(&self) -> Operations {
+    pub(super) fn operations(&self) -> Operations {
         // It is borrowed only if a simulated trap unwound through it.
         self.inner.file.try_borrow().map_or_else(|_| Operations::default(), |file| file.operations())
     }
 
-    fn transaction<T, E: From<Error>>(&self, body: impl FnOnce(&Writer<'_>) -> Result<T, E>) -> Result<T, E> {
+    pub(super) fn transaction<T, E: From<Error>>(
+        &self,
+        body: impl FnOnce(&Writer<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
         let Inner { connection, meter, .. } = &*self.inner;
         connection.set_journal(true);
         self.control(&self.inner.begin)?;
@@ -324,14 +327,15 @@ impl Database {
     pub fn execute<'s>(&mut self, sql: impl Into<SqlText<'s>>, params: impl Params) -> Result<u64, Error> {
         let _entered = lock::enter();
         let sql = sql.into();
-        let statement = self.statement(sql)?;
+        let statement = self.statement(Authority::Caller, sql)?;
         if statement.can_fail_partly() {
             drop(statement);
             return self.transaction(|writer| writer.execute(sql, params));
         }
         let before = self.inner.connection.cached_pages();
         self.inner.connection.set_journal(false);
-        match self.run_prepared(&statement, sql, &params, true, |_| Ok::<_, Error>(ControlFlow::Continue(()))) {
+        let ignore = |_: &super::row::Row<'_>| Ok::<_, Error>(ControlFlow::Continue(()));
+        match self.run_prepared(Authority::Caller, &statement, sql, &params, true, ignore) {
             Ok(()) => {
                 let changes = self.inner.connection.changes();
                 self.settle();
@@ -351,7 +355,7 @@ impl Database {
     pub fn keep(&mut self, statements: &[&'static Sql]) -> Result<(), Error> {
         let _entered = lock::enter();
         for sql in statements {
-            self.statement(SqlText::Kept(sql))?;
+            self.statement(Authority::Caller, SqlText::Kept(sql))?;
         }
         Ok(())
     }
@@ -490,7 +494,7 @@ impl Database {
         }
     }
 
-    fn prepare_again(&self) {
+    pub(super) fn prepare_again(&self) {
         self.inner.schema_cookie.set(self.inner.connection.schema_cookie());
         self.inner.statements.prepare_again(|text, kept| self.prepare_one(text, kept));
     }

@@ -92,6 +92,15 @@ pub enum Error {
         /// What it holds.
         found: &'static str,
     },
+    /// A change of the schema would leave a row that refers to one that is not there.
+    ForeignKey {
+        /// The table with the reference.
+        table: String,
+        /// The row; none in a table WITHOUT ROWID.
+        rowid: Option<i64>,
+        /// The table that is referred to.
+        parent: String,
+    },
     /// Migrations could not be applied.
     Migration(MigrationError),
 }
@@ -237,6 +246,10 @@ impl fmt::Display for Error {
             }
             Self::ColumnType { column, expected, found } => {
                 write!(f, "column {column} holds {found}, not {expected}")
+            }
+            Self::ForeignKey { table, rowid, parent } => {
+                let row = rowid.map_or_else(|| "a row".to_owned(), |rowid| format!("row {rowid}"));
+                write!(f, "foreign key: {row} of {table} would refer to a row that {parent} does not have")
             }
             Self::Migration(error) => error.fmt(f),
         }

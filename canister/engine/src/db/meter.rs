@@ -56,16 +56,29 @@ impl Meter {
         Outer(self.state.replace(new))
     }
 
+    /// What the call that runs has used so far.
+    pub(super) fn metrics(&self, operations: Operations) -> Metrics {
+        let state = *self.state.borrow();
+        self.metrics_of(&state, operations)
+    }
+
+    fn metrics_of(&self, state: &State, operations: Operations) -> Metrics {
+        let mut metrics = state.metrics;
+        if state.on {
+            metrics.instructions = self.now().saturating_sub(state.started);
+            metrics.pages_read = operations.pages_read.wrapping_sub(state.operations.pages_read);
+            metrics.pages_written = operations.pages_written.wrapping_sub(state.operations.pages_written);
+            metrics.stable_reads = operations.reads.wrapping_sub(state.operations.reads);
+            metrics.stable_writes = operations.writes.wrapping_sub(state.operations.writes);
+        }
+        metrics
+    }
+
     /// Ends a call and answers what it used. Whether a call around it goes on: [`Meter::is_on`].
     pub(super) fn end(&self, outer: Outer, operations: Operations, committed: bool) -> Metrics {
         let state = self.state.replace(outer.0);
         self.on.set(outer.0.on);
-        let mut metrics = state.metrics;
-        metrics.instructions = self.now().saturating_sub(state.started);
-        metrics.pages_read = operations.pages_read.wrapping_sub(state.operations.pages_read);
-        metrics.pages_written = operations.pages_written.wrapping_sub(state.operations.pages_written);
-        metrics.stable_reads = operations.reads.wrapping_sub(state.operations.reads);
-        metrics.stable_writes = operations.writes.wrapping_sub(state.operations.writes);
+        let mut metrics = self.metrics_of(&state, operations);
         metrics.over_budget = committed && metrics.instructions > state.budget.instructions;
         metrics
     }

@@ -1,9 +1,9 @@
 //! Running a statement: with a budget and without.
-use super::database::Database;
+use super::database::{Database, Inner};
 use super::error::Error;
 use super::row::Row;
 use super::sql::{SqlText, is_blank};
-use crate::sqlite::{Params, SqliteError, Statement, Step, sys};
+use crate::sqlite::{Authority, Params, SqliteError, Statement, Step, sys};
 use core::ops::ControlFlow;
 use std::rc::Rc;
 
@@ -23,29 +23,39 @@ impl Database {
     }
 
     /// The statement of a text, prepared now if it is not among those that stay prepared.
-    pub(super) fn statement(&self, sql: SqlText<'_>) -> Result<Rc<Statement>, Error> {
-        self.inner.statements.get(sql, |text, kept| self.prepare_one(text, kept))
+    #[inline]
+    pub(super) fn statement(&self, authority: Authority, sql: SqlText<'_>) -> Result<Rc<Statement>, Error> {
+        let Inner { statements, connection, .. } = &*self.inner;
+        match authority {
+            Authority::Restricted(_) => connection.with_authority(authority, || {
+                statements.cached(authority, sql.text(), |text, kept| self.prepare_one(text, kept))
+            }),
+            _ => statements.get(sql, |text, kept| self.prepare_one(text, kept)),
+        }
     }
 
-    /// Runs one statement.
+    /// Runs one statement, and answers it, reset.
     pub(super) fn run<E: From<Error>>(
         &self,
+        authority: Authority,
         sql: SqlText<'_>,
         params: &impl Params,
         may_write: bool,
         row: impl FnMut(&Row<'_>) -> Result<ControlFlow<()>, E>,
-    ) -> Result<(), E> {
+    ) -> Result<Rc<Statement>, E> {
         self.check_transaction()?;
         if self.inner.meter.is_on() {
-            return self.run_metered(sql, params, may_write, row);
+            return self.run_metered(authority, sql, params, may_write, row);
         }
-        let statement = self.statement(sql)?;
-        self.run_prepared(&statement, sql, params, may_write, row)
+        let statement = self.statement(authority, sql)?;
+        self.run_prepared(authority, &statement, sql, params, may_write, row)?;
+        Ok(statement)
     }
 
     #[inline]
     pub(super) fn run_prepared<E: From<Error>>(
         &self,
+        authority: Authority,
         statement: &Statement,
         sql: SqlText<'_>,
         params: &impl Params,
@@ -53,7 +63,7 @@ impl Database {
         row: impl FnMut(&Row<'_>) -> Result<ControlFlow<()>, E>,
     ) -> Result<(), E> {
         check_statement(statement, sql, params, may_write)?;
-        statement.bind(params, || self.steps(statement, row)).map_err(|error| self.explain(error))?
+        statement.bind(params, || self.steps(authority, statement, row)).map_err(|error| self.explain(error))?
     }
 
     /// Whether the transaction that was begun is still open. SQLite undoes it by itself when a statement fails for want
@@ -72,27 +82,30 @@ impl Database {
 
     fn run_metered<E: From<Error>>(
         &self,
+        authority: Authority,
         sql: SqlText<'_>,
         params: &impl Params,
         may_write: bool,
         row: impl FnMut(&Row<'_>) -> Result<ControlFlow<()>, E>,
-    ) -> Result<(), E> {
+    ) -> Result<Rc<Statement>, E> {
         let meter = &self.inner.meter;
         meter.check_sql(sql.text())?;
         let begun = meter.now();
         meter.check_instructions(begun)?;
-        let statement = self.statement(sql);
+        let statement = self.statement(authority, sql);
         let prepared = meter.now();
         meter.prepared(prepared.saturating_sub(begun));
         let statement = statement?;
         check_statement(&statement, sql, params, may_write)?;
         meter.check_params(params)?;
-        self.steps_metered(&statement, params, row)
+        self.steps_metered(authority, &statement, params, row)?;
+        Ok(statement)
     }
 
     /// Binds, runs and counts a statement.
     fn steps_metered<E: From<Error>>(
         &self,
+        authority: Authority,
         statement: &Statement,
         params: &impl Params,
         mut row: impl FnMut(&Row<'_>) -> Result<ControlFlow<()>, E>,
@@ -105,7 +118,7 @@ impl Database {
         let mut bound = begun;
         let outcome = statement.bind(params, || {
             bound = meter.now();
-            let outcome = self.steps(statement, |each| {
+            let outcome = self.steps(authority, statement, |each| {
                 let (bytes, largest) = statement.row_bytes();
                 meter.row(bytes, largest)?;
                 row(each)
@@ -117,13 +130,20 @@ impl Database {
         outcome.map_err(|error| self.explain(error))?
     }
 
+    #[inline]
     fn steps<E: From<Error>>(
         &self,
+        authority: Authority,
         statement: &Statement,
         mut row: impl FnMut(&Row<'_>) -> Result<ControlFlow<()>, E>,
     ) -> Result<(), E> {
         loop {
-            match statement.step() {
+            // SQLite asks again when it prepares the statement anew or, for a virtual table, others beside it.
+            let step = match authority {
+                Authority::Restricted(_) => self.inner.connection.with_authority(authority, || statement.step()),
+                _ => statement.step(),
+            };
+            match step {
                 Ok(Step::Row) => {
                     if row(&Row::new(statement))?.is_break() {
                         return Ok(());
@@ -136,7 +156,7 @@ impl Database {
     }
 
     /// Runs the statements of a text, one after the other.
-    pub(super) fn run_batch(&self, sql: &str) -> Result<(), Error> {
+    pub(super) fn run_batch(&self, authority: Authority, sql: &str) -> Result<(), Error> {
         let meter = &self.inner.meter;
         if meter.is_on() {
             meter.check_sql(sql)?;
@@ -150,7 +170,8 @@ impl Database {
                 self.explain(error)
             };
             let begun = if meter.is_on() { meter.now() } else { 0 };
-            let prepared = self.inner.connection.prepare(rest, false).map_err(shifted)?;
+            let connection = &self.inner.connection;
+            let prepared = connection.with_authority(authority, || connection.prepare(rest, false)).map_err(shifted)?;
             rest = rest.get(prepared.consumed..).unwrap_or("");
             let Some(statement) = prepared.statement else { continue };
             if statement.parameters() > 0 {
@@ -161,9 +182,11 @@ impl Database {
                 let now = meter.now();
                 meter.prepared(now.saturating_sub(begun));
                 meter.check_instructions(now)?;
-                self.steps_metered(&statement, &(), ignore)?;
+                self.steps_metered(authority, &statement, &(), ignore)?;
             } else {
-                statement.bind(&(), || self.steps(&statement, ignore)).map_err(|error| self.explain(error))??;
+                statement
+                    .bind(&(), || self.steps(authority, &statement, ignore))
+                    .map_err(|error| self.explain(error))??;
             }
         }
         Ok(())

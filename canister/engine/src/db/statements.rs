@@ -3,7 +3,7 @@
 use super::error::Error;
 use super::sql::{Sql, SqlText};
 use crate::limits::{CACHED_SQL_BYTES_MAX, CACHED_STATEMENTS_MAX};
-use crate::sqlite::Statement;
+use crate::sqlite::{Authority, Statement};
 use core::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -13,6 +13,8 @@ struct Kept {
 }
 
 struct Cached {
+    /// Under which the text was prepared: what one may do another may not.
+    authority: Authority,
     text: Box<str>,
     statement: Rc<Statement>,
     /// The clock when it was used last.
@@ -36,7 +38,7 @@ impl Statements {
     ) -> Result<Rc<Statement>, Error> {
         match sql {
             SqlText::Kept(sql) => self.kept(sql, prepare),
-            SqlText::Text(text) => self.cached(text, prepare),
+            SqlText::Text(text) => self.cached(Authority::Caller, text, prepare),
         }
     }
 
@@ -59,8 +61,10 @@ impl Statements {
         Ok(statement)
     }
 
-    fn cached(
+    /// The statement of a text under an authority, which is the present one.
+    pub(super) fn cached(
         &self,
+        authority: Authority,
         text: &str,
         prepare: impl Fn(&str, bool) -> Result<Statement, Error>,
     ) -> Result<Rc<Statement>, Error> {
@@ -68,7 +72,7 @@ impl Statements {
         self.clock.set(clock);
         let mut cached = self.cached.borrow_mut();
         // There are few, and most differ in length, so that a walk over all costs less than hashing the text.
-        if let Some(found) = cached.iter_mut().find(|cached| *cached.text == *text) {
+        if let Some(found) = cached.iter_mut().find(|cached| *cached.text == *text && cached.authority == authority) {
             if found.statement.running() {
                 return Ok(Rc::new(prepare(text, false)?));
             }
@@ -79,7 +83,7 @@ impl Statements {
             return Ok(Rc::new(prepare(text, false)?));
         }
         let statement = Rc::new(prepare(text, true)?);
-        let new = Cached { text: text.into(), statement: Rc::clone(&statement), used: clock };
+        let new = Cached { authority, text: text.into(), statement: Rc::clone(&statement), used: clock };
         if cached.len() < CACHED_STATEMENTS_MAX {
             cached.push(new);
         } else if let Some(oldest) = cached.iter_mut().min_by_key(|cached| cached.used) {

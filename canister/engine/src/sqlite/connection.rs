@@ -194,10 +194,28 @@ impl Connection {
 
     /// Runs `body` with the authorizer letting everything pass.
     pub(crate) fn as_engine<T>(&self, body: impl FnOnce() -> T) -> T {
-        let authority = self.hooks.authority.replace(Authority::Engine);
+        self.with_authority(Authority::Engine, body)
+    }
+
+    /// Runs `body` with the authorizer asking this authority.
+    pub(crate) fn with_authority<T>(&self, authority: Authority, body: impl FnOnce() -> T) -> T {
+        let before = self.hooks.authority.replace(authority);
         let outcome = body();
-        self.hooks.authority.set(authority);
+        self.hooks.authority.set(before);
         outcome
+    }
+
+    /// Switches the enforcing of foreign keys, which makes all prepared statements stale.
+    pub(crate) fn set_foreign_keys(&self, on: bool) {
+        // SAFETY: the connection is open; the option takes an int and a pointer to an int, or null.
+        unsafe {
+            sys::sqlite3_db_config(
+                self.db.as_ptr(),
+                sys::SQLITE_DBCONFIG_ENABLE_FKEY,
+                c_int::from(on),
+                ptr::null_mut::<c_int>(),
+            )
+        };
     }
 
     /// Whether no transaction is open.
@@ -218,6 +236,12 @@ impl Connection {
     pub(crate) fn changes(&self) -> u64 {
         // SAFETY: the connection is open.
         u64::try_from(unsafe { sys::sqlite3_changes64(self.db.as_ptr()) }).unwrap_or(0)
+    }
+
+    /// Rows that statements have changed since the connection was opened.
+    pub(crate) fn total_changes(&self) -> u64 {
+        // SAFETY: the connection is open.
+        u64::try_from(unsafe { sys::sqlite3_total_changes64(self.db.as_ptr()) }).unwrap_or(0)
     }
 
     /// Rowid of the last row that was inserted.

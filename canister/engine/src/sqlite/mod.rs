@@ -14,6 +14,8 @@ mod value;
 
 #[cfg(not(target_arch = "wasm32"))]
 pub use alloc::fault as heap_fault;
+pub(crate) use authorizer::Authority;
+pub use authorizer::{Changes, Policy};
 pub(crate) use connection::{Connection, Watch, initialize};
 pub use error::SqliteError;
 pub(crate) use statement::{Counts, Statement, Step};

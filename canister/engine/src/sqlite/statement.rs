@@ -146,7 +146,9 @@ impl Statement {
             }
             let consumed = if tail.is_null() { sql.len() } else { tail.addr() - sql.as_ptr().addr() };
             let statement = NonNull::new(handle).map(|handle| Statement {
-                read_only: sys::sqlite3_stmt_readonly(handle.as_ptr()) != 0,
+                // An EXPLAIN runs nothing of what it explains.
+                read_only: sys::sqlite3_stmt_readonly(handle.as_ptr()) != 0
+                    || sys::sqlite3_stmt_isexplain(handle.as_ptr()) != 0,
                 can_fail_partly: icsql_can_fail_partly(handle.as_ptr()) != 0,
                 parameters: sys::sqlite3_bind_parameter_count(handle.as_ptr()),
                 running: Cell::new(false),

@@ -2,13 +2,15 @@
 pub mod access;
 pub mod db;
 pub mod kv;
+pub mod query;
+pub mod sql;
 pub mod timer;
 
 use crate::codec::general;
 use crate::error::Failure;
-use crate::guard::{Roles, Rule};
+use crate::guard::{Roles, Rule, too_large};
 use crate::host::Host;
-use crate::limits::{QUERY_INSTRUCTIONS_MAX, REPLICATED_INSTRUCTIONS_MAX};
+use crate::limits::{QUERY_INSTRUCTIONS_MAX, REPLICATED_INSTRUCTIONS_MAX, REPLY_BYTES_MAX};
 use crate::ops;
 use crate::ops::idempotency::Request;
 use crate::service::Service;
@@ -48,7 +50,11 @@ fn typed<A, R>(
 {
     raw(host, service, rule, |service, argument| {
         let value = body(service, general::decode(argument)?)?;
-        host.reply(&general::encode(Ok(&value))?);
+        let reply = general::encode(Ok(&value))?;
+        if reply.len() > REPLY_BYTES_MAX {
+            return Err(too_large("reply", REPLY_BYTES_MAX, reply.len()));
+        }
+        host.reply(&reply);
         Ok(())
     });
 }

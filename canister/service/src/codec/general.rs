@@ -25,8 +25,16 @@ enum Failure<'a> {
 /// # Errors
 /// [`Error::InvalidArgument`] with the crate's reason.
 pub fn decode<'a, A: ArgumentDecoder<'a>>(argument: &'a [u8]) -> Result<A, Error> {
+    decode_within(argument, 2)
+}
+
+/// As [`decode`], with a quota of so many units for each byte: values of SQL cost more than texts.
+///
+/// # Errors
+/// As [`decode`].
+pub fn decode_within<'a, A: ArgumentDecoder<'a>>(argument: &'a [u8], units_per_byte: usize) -> Result<A, Error> {
     let mut config = DecoderConfig::new();
-    config.set_decoding_quota(argument.len().saturating_mul(2).saturating_add(DECODING_QUOTA));
+    config.set_decoding_quota(argument.len().saturating_mul(units_per_byte).saturating_add(DECODING_QUOTA));
     config.set_skipping_quota(SKIPPING_QUOTA);
     config.set_full_error_message(false);
     decode_args_with_config(argument, &config).map_err(|error| Error::InvalidArgument {

@@ -3,3 +3,4 @@ pub mod access;
 pub mod db;
 pub mod idempotency;
 pub mod kv;
+pub mod sql;

@@ -2,11 +2,12 @@
 use crate::common::{CONTROLLER, Canister, Endpoint, Message, decode, reads_argument};
 use candid::{Principal, encode_args};
 use icsql_canister::api::kv::entries;
-use icsql_canister::api::{access, db, kv};
+use icsql_canister::api::{access, db, kv, query, sql};
 use icsql_canister::guard::{self, RULES};
 use icsql_canister::limits::{IDEMPOTENCY_KEY_BYTES_MAX, IDEMPOTENCY_KEYS_SWEPT, IDEMPOTENCY_NS, ROLES_MAX};
 use icsql_types::{
-    AccessList, Answer, ByteBuf, Error, Grant, KvList, KvOperation, Role, WriteOptions, Written, method,
+    AccessList, Answer, ByteBuf, Callers, Error, Grant, KvList, KvOperation, Params, QueryDefinition, Role,
+    SqlMigration, Statement, WriteOptions, Written, method,
 };
 
 const READER: &[u8] = b"reader";
@@ -19,6 +20,17 @@ const ANONYMOUS: &[u8] = &[4];
 fn endpoints() -> Vec<(&'static str, Endpoint, Vec<u8>)> {
     let none = encode_args(()).unwrap();
     let who = Principal::from_slice(b"somebody");
+    let select = encode_args((Statement { sql: "SELECT 1".to_owned(), params: None },)).unwrap();
+    let definition = QueryDefinition {
+        name: "q".to_owned(),
+        sql: "SELECT 1".to_owned(),
+        params: Vec::new(),
+        callers: Callers::Public,
+        max_rows: None,
+        max_bytes: None,
+        max_instructions: None,
+        allow_full_scan: None,
+    };
     vec![
         ("kv_put", kv::put, encode_args(("k", "v")).unwrap()),
         ("kv_get", kv::get, encode_args(("k",)).unwrap()),
@@ -38,6 +50,17 @@ fn endpoints() -> Vec<(&'static str, Endpoint, Vec<u8>)> {
         ("access_revoke", access::revoke, encode_args((who,)).unwrap()),
         ("access_list", access::list, none.clone()),
         ("access_set_public_kv", access::set_public_kv, encode_args((true,)).unwrap()),
+        ("sql_query", sql::query, select.clone()),
+        ("sql_execute", sql::execute, select.clone()),
+        ("sql_batch", sql::batch, encode_args((Vec::<Statement>::new(),)).unwrap()),
+        ("sql_explain", sql::explain_plan, select),
+        ("sql_schema", sql::schema, none.clone()),
+        ("sql_migrate", sql::migrate, encode_args((Vec::<SqlMigration>::new(),)).unwrap()),
+        ("sql_migrations", sql::migrations, none.clone()),
+        ("query_define", query::define, encode_args((definition,)).unwrap()),
+        ("query_drop", query::drop, encode_args(("q",)).unwrap()),
+        ("query_list", query::list, none.clone()),
+        ("query_call", query::call, encode_args(("q", Params::None)).unwrap()),
         ("db_meta", db::meta, none.clone()),
         ("db_integrity_check", db::integrity_check, none.clone()),
         ("db_checksum", db::checksum, none.clone()),
