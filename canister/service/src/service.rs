@@ -45,7 +45,7 @@ impl Service {
     ) -> Result<Self, Error> {
         let manager = MemoryManager::open(stable.clone())
             .map_err(|error| Error::Other { code: "stable memory".to_owned(), message: error.to_string() })?;
-        let open = || -> Result<(Database, Roles, ops::kv::State, Answer<Queries>, [u8; 32]), Failure> {
+        let open = || -> Result<Self, Failure> {
             let (image, hashes) = (manager.get(DATABASE_MEMORY_ID), manager.get(PAGE_HASH_MEMORY_ID));
             let mut database = Database::open(image, hashes, options)?;
             database.migrate(schema::MIGRATIONS)?;
@@ -59,19 +59,18 @@ impl Service {
             let kv = database.read(|reader| Ok::<_, Failure>(ops::kv::State::load(reader)))?;
             let (queries, service_schema) = database
                 .read(|reader| Ok::<_, Failure>((queries::load_prepared(reader), policy::service_schema(reader)?)))?;
-            Ok((database, roles, kv, queries, service_schema))
+            Ok(Self {
+                database,
+                roles,
+                queries,
+                service_schema,
+                kv,
+                timer: None,
+                stable: Box::new(stable),
+                value: replies::Value::new(),
+                values: Vec::new(),
+            })
         };
-        let (database, roles, kv, queries, service_schema) = open()?;
-        Ok(Self {
-            database,
-            roles,
-            queries,
-            service_schema,
-            kv,
-            timer: None,
-            stable: Box::new(stable),
-            value: replies::Value::new(),
-            values: Vec::new(),
-        })
+        Ok(open()?)
     }
 }
