@@ -35,7 +35,7 @@ fn put_unusual(host: &impl Host, service: &mut Service, argument: &[u8]) -> Resu
     check_key(&key)?;
     at_most("value", VALUE_BYTES_MAX, &value)?;
     let options = options.unwrap_or_default();
-    let request = Request::of(host, guard::KV_PUT.name, &options, argument)?;
+    let request = Request::of(host, guard::KV_PUT.name, options.idempotency_key.as_deref(), argument)?;
     put_value(host, service, request.as_ref(), &key, ValueRef::Text(value.as_bytes()))
 }
 

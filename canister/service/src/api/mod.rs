@@ -77,7 +77,7 @@ where
     raw(host, service, rule, |service, argument| {
         let arguments: A = general::decode(argument)?;
         let key = options(&arguments).and_then(|options| options.idempotency_key);
-        let request = key.as_deref().map(|key| Request::new(host, rule.name, key, argument)).transpose()?;
+        let request = Request::of(host, rule.name, key.as_deref(), argument)?;
         let Service { database, roles, .. } = service;
         let reply = database.write(|writer| {
             let reply = || Ok(general::encode(Ok(&body(roles, writer, arguments)?))?);
@@ -103,8 +103,12 @@ fn refuse(host: &impl Host, error: &Error) {
     }
 }
 
-/// The instructions for a read that may have to go through the whole database.
+/// The most instructions that a read may have.
+fn read_instructions(host: &impl Host) -> u64 {
+    if host.is_replicated() { REPLICATED_INSTRUCTIONS_MAX } else { QUERY_INSTRUCTIONS_MAX }
+}
+
+/// The budget of a read that may have to go through the whole database.
 fn read_budget(host: &impl Host) -> Budget {
-    let instructions = if host.is_replicated() { REPLICATED_INSTRUCTIONS_MAX } else { QUERY_INSTRUCTIONS_MAX };
-    Budget { instructions, ..Budget::UNLIMITED }
+    Budget { instructions: read_instructions(host), ..Budget::UNLIMITED }
 }

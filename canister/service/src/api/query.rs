@@ -1,5 +1,5 @@
 //! The methods `query_…`.
-use super::sql::read_instructions;
+use super::read_instructions;
 use super::{typed, write};
 use crate::error::Failure;
 use crate::guard;

@@ -1,13 +1,10 @@
 //! The methods `sql_…`.
-use super::{raw, typed};
+use super::{raw, read_budget, read_instructions, typed};
 use crate::codec::general;
 use crate::error::Failure;
 use crate::guard::{self, Rule, too_large};
 use crate::host::Host;
-use crate::limits::{
-    QUERY_INSTRUCTIONS_MAX, REPLICATED_INSTRUCTIONS_MAX, SQL_DECODING_UNITS_PER_BYTE, SQL_STATEMENTS_MAX,
-    SQL_WRITE_PAGES_MAX, sql_write_instructions_max,
-};
+use crate::limits::{SQL_DECODING_UNITS_PER_BYTE, SQL_STATEMENTS_MAX, SQL_WRITE_PAGES_MAX, sql_write_instructions_max};
 use crate::ops::idempotency::{self, Request};
 use crate::ops::sql::execute::{self, Limits};
 use crate::ops::sql::page::{self, page};
@@ -26,11 +23,6 @@ use icsql_types::{
 /// The role of a caller whom a rule has let through.
 pub(super) fn role(host: &impl Host, service: &Service) -> Role {
     service.roles.of_caller(host).unwrap_or(Role::Reader)
-}
-
-/// The most instructions that a read may have.
-pub(super) fn read_instructions(host: &impl Host) -> u64 {
-    if host.is_replicated() { REPLICATED_INSTRUCTIONS_MAX } else { QUERY_INSTRUCTIONS_MAX }
 }
 
 /// `sql_query`.
@@ -133,9 +125,8 @@ pub fn explain_plan(host: &impl Host, service: &mut Service) {
     typed(host, service, &guard::SQL_EXPLAIN, &method::SQL_EXPLAIN, |service, (statement,)| {
         crate::ops::sql::check_sql(&statement.sql)?;
         let policy = policy::writes(role(host, service));
-        let budget = Budget { instructions: read_instructions(host), ..Budget::UNLIMITED };
         let plan = |reader: &icsql_engine::Reader<'_>| plan::explain(&reader.restricted(policy), &statement.sql);
-        let (plan, metrics) = service.database.read_within(&budget, plan);
+        let (plan, metrics) = service.database.read_within(&read_budget(host), plan);
         plan.map_err(|failure| explain(failure, &metrics))
     });
 }
@@ -144,8 +135,8 @@ pub fn explain_plan(host: &impl Host, service: &mut Service) {
 pub fn schema(host: &impl Host, service: &mut Service) {
     typed(host, service, &guard::SQL_SCHEMA, &method::SQL_SCHEMA, |service, ()| {
         let role = role(host, service);
-        let budget = Budget { instructions: read_instructions(host), ..Budget::UNLIMITED };
-        let (tables, metrics) = service.database.read_within(&budget, |reader| schema::tables(reader, role));
+        let tables = |reader: &icsql_engine::Reader<'_>| schema::tables(reader, role);
+        let (tables, metrics) = service.database.read_within(&read_budget(host), tables);
         let tables = tables.map_err(|failure| explain(failure, &metrics))?;
         Ok(Schema { tables, transaction: service.database.meta().transaction_id })
     });
@@ -196,7 +187,7 @@ where
             let arguments: A = general::decode_within(argument, SQL_DECODING_UNITS_PER_BYTE)?;
             let limits = limits(sql_write_instructions_max(service.database.meta().image_bytes), &arguments)?;
             let key = (self.key)(&arguments);
-            let request = key.as_deref().map(|key| Request::new(host, self.rule.name, key, argument)).transpose()?;
+            let request = Request::of(host, self.rule.name, key.as_deref(), argument)?;
             let Service { database, service_schema, queries, .. } = service;
             let cookie = database.read(|reader| Ok::<_, Failure>(reader.schema_cookie()))?;
             let mut make = Some(reply);

@@ -6,7 +6,7 @@ use crate::limits::{
     IDEMPOTENCY_KEY_BYTES_MAX, IDEMPOTENCY_KEYS_MAX, IDEMPOTENCY_KEYS_SWEPT, IDEMPOTENCY_NS, IDEMPOTENT_REPLY_BYTES_MAX,
 };
 use icsql_engine::{Sql, Writer, sha256_of};
-use icsql_types::{Error, WriteOptions};
+use icsql_types::Error;
 
 static FIND: Sql = Sql::new(
     "SELECT id, at, content, reply FROM main.icsql_idempotency WHERE caller = ?1 AND method = ?2 AND key = ?3",
@@ -33,25 +33,20 @@ pub struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// The call of `method` with these options and this argument; none if it has no key.
+    /// The call of `method` with this key and argument; none if it has no key.
     ///
     /// # Errors
     /// A key that is empty or too long.
     pub fn of(
         host: &impl Host,
         method: &'static str,
-        options: &'a WriteOptions,
+        key: Option<&'a str>,
         argument: &[u8],
     ) -> Result<Option<Self>, Error> {
-        let key = options.idempotency_key.as_deref();
         key.map(|key| Self::new(host, method, key, argument)).transpose()
     }
 
-    /// The call of `method` with this key and argument.
-    ///
-    /// # Errors
-    /// A key that is empty or too long.
-    pub fn new(host: &impl Host, method: &'static str, key: &'a str, argument: &[u8]) -> Result<Self, Error> {
+    fn new(host: &impl Host, method: &'static str, key: &'a str, argument: &[u8]) -> Result<Self, Error> {
         if key.is_empty() {
             return Err(Error::InvalidArgument {
                 argument: "idempotency_key".to_owned(),

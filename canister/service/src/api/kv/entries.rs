@@ -56,7 +56,7 @@ pub fn put_blob(host: &impl Host, service: &mut Service) {
         check_key(&key)?;
         check_bytes("value", value.len())?;
         let options = options.unwrap_or_default();
-        let request = Request::of(host, guard::KV_PUT_BLOB.name, &options, argument)?;
+        let request = Request::of(host, guard::KV_PUT_BLOB.name, options.idempotency_key.as_deref(), argument)?;
         super::put_value(host, service, request.as_ref(), &key, ValueRef::Blob(&value))
     });
 }
@@ -81,7 +81,7 @@ pub fn delete(host: &impl Host, service: &mut Service) {
         }
         let (key, options) = general::decode::<(String, Option<WriteOptions>)>(argument)?;
         let options = options.unwrap_or_default();
-        let request = Request::of(host, guard::KV_DELETE.name, &options, argument)?;
+        let request = Request::of(host, guard::KV_DELETE.name, options.idempotency_key.as_deref(), argument)?;
         delete_key(host, service, request.as_ref(), &key)
     });
 }
@@ -177,7 +177,7 @@ pub(super) fn change<A, R>(
     raw(host, service, rule, |service, argument| {
         let arguments: A = general::decode(argument)?;
         let options = options(&arguments).unwrap_or_default();
-        let request = Request::of(host, rule.name, &options, argument)?;
+        let request = Request::of(host, rule.name, options.idempotency_key.as_deref(), argument)?;
         commit(host, service, request.as_ref(), |changes| Ok(general::encode(Ok(&body(changes, arguments)?))?))
     });
 }
