@@ -1,76 +1,20 @@
 //! Entries of the key-value store in the deployed Wasm: a list of operations that is stopped anywhere, a value of 64 MB in
 //! parts, entries that expire and the timer that removes them. In process: the PocketIC protocol has no faults or costs.
 
-use candid::utils::{ArgumentEncoder, decode_one};
-use candid::{CandidType, Principal};
-use icsql_replica::{CanisterSettings, Cost, Fault, InstallMode, Replica};
-use icsql_tests::{encode, icsql_wasm, replica};
+use icsql_replica::{Fault, InstallMode};
+use icsql_tests::{Local, icsql_wasm};
 use icsql_types::method::{
-    DB_CHECKSUM, DB_REFRESH_CHECKSUM_CHUNK, KV_APPEND, KV_COUNT, KV_DELETE, KV_GET, KV_GET_ENTRY, KV_GET_NOTE, KV_LIST,
-    KV_PUT, KV_READ, KV_SET_NOTE, KV_WRITE, Method, Mode,
+    KV_APPEND, KV_COUNT, KV_DELETE, KV_GET, KV_GET_ENTRY, KV_GET_NOTE, KV_LIST, KV_PUT, KV_READ, KV_SET_NOTE, KV_WRITE,
 };
-use icsql_types::{Answer, ByteBuf, Checksum, Condition, Entry, Error, KvList, KvOperation, KvValue};
+use icsql_types::{ByteBuf, Condition, Entry, Error, KvList, KvOperation, KvValue};
 
 const SECOND: u64 = 1_000_000_000;
 /// Instructions of an update, at most.
 const UPDATE_INSTRUCTIONS_MAX: u64 = 40_000_000_000;
 
-struct Canister {
-    replica: Replica,
-    id: Principal,
-    controller: Principal,
-}
-
-impl Canister {
-    fn deploy() -> Self {
-        let controller = Principal::anonymous();
-        let mut replica = replica();
-        let id = replica.create_canister(CanisterSettings::default());
-        replica.install(id, InstallMode::Install, &icsql_wasm(), &[], controller).reply();
-        Self { replica, id, controller }
-    }
-
-    /// Calls a method in its own mode. `None`: the message was stopped.
-    fn try_call<A: ArgumentEncoder, R>(
-        &mut self,
-        method: &Method<A, Answer<R>>,
-        arguments: A,
-    ) -> (Option<Answer<R>>, Cost)
-    where
-        R: CandidType + for<'a> candid::Deserialize<'a>,
-    {
-        let argument = encode(arguments);
-        let outcome = match method.mode {
-            Mode::Query => self.replica.query(self.id, self.controller, method.name, &argument),
-            Mode::Update => self.replica.update(self.id, self.controller, method.name, &argument),
-        };
-        (outcome.result.ok().map(|reply| decode_one(&reply).unwrap()), outcome.cost)
-    }
-
-    fn call<A: ArgumentEncoder, R>(&mut self, method: &Method<A, Answer<R>>, arguments: A) -> R
-    where
-        R: CandidType + for<'a> candid::Deserialize<'a>,
-    {
-        self.try_call(method, arguments).0.expect("the call was not stopped").unwrap()
-    }
-
-    fn put(&mut self, key: &str, value: &str) {
-        self.call(&KV_PUT, (key.to_owned(), value.to_owned(), None));
-    }
-
-    fn all(&mut self) -> Vec<Entry> {
-        let list = KvList { values: Some(true), limit: Some(1_000), ..KvList::default() };
-        self.call(&KV_LIST, (list,)).entries
-    }
-
-    fn checksum(&mut self) -> Checksum {
-        self.call(&DB_CHECKSUM, ())
-    }
-
-    fn expect_clean_scan(&mut self) {
-        let scan = self.call(&DB_REFRESH_CHECKSUM_CHUNK, (Some(512 << 20),));
-        assert_eq!((scan.complete, scan.damaged_total, scan.digest_matches), (true, 0, Some(true)), "{scan:?}");
-    }
+fn all(canister: &mut Local) -> Vec<Entry> {
+    let list = KvList { values: Some(true), limit: Some(1_000), ..KvList::default() };
+    canister.call(&KV_LIST, (list,)).entries
 }
 
 fn put(key: &str, value: KvValue, expires_at: Option<u64>, condition: Option<Condition>) -> KvOperation {
@@ -82,8 +26,8 @@ fn text(text: &str) -> KvValue {
 }
 
 /// Everything that an operation can touch: plain entries, one that expires, one in parts, notes.
-fn prepared() -> Canister {
-    let mut canister = Canister::deploy();
+fn prepared() -> Local {
+    let mut canister = Local::deploy();
     for row in 0..100 {
         canister.put(&format!("key-{row:03}"), "value");
     }
@@ -94,7 +38,7 @@ fn prepared() -> Canister {
     canister
 }
 
-fn operations(canister: &Canister, round: u64) -> Vec<KvOperation> {
+fn operations(canister: &Local, round: u64) -> Vec<KvOperation> {
     let later = canister.replica.time() + 2_000 * SECOND;
     let note = |key: &str, note| KvOperation::Note { key: key.to_owned(), note, condition: Some(Condition::Present) };
     let delete = |key: &str| KvOperation::Delete { key: key.to_owned(), condition: None };
@@ -123,25 +67,22 @@ fn write_under(fault: impl Fn(u64, u64) -> Fault) -> u64 {
         cost.instructions
     };
     for n in 1.. {
-        let before = (canister.all(), canister.checksum(), canister.replica.stable_memory(canister.id).unwrap());
+        let before = (all(&mut canister), canister.checksum(), canister.stable_memory());
         let operations = operations(&canister, n);
         canister.replica.set_fault(fault(n, cost));
         let (answer, _) = canister.try_call(&KV_WRITE, (operations, None));
         canister.replica.clear_fault();
         if let Some(Ok(written)) = answer {
-            let entries = canister.all();
+            let entries = all(&mut canister);
             assert_eq!(entries.len(), before.0.len(), "one more and one less");
             assert!(entries.iter().filter(|entry| entry.version == written.version).count() == 5, "{entries:?}");
             assert_eq!(canister.checksum().transaction, written.version);
             canister.expect_clean_scan();
             return n - 1;
         }
-        assert!(canister.all() == before.0, "fault {n}");
+        assert!(all(&mut canister) == before.0, "fault {n}");
         assert_eq!(canister.checksum(), before.1, "fault {n}");
-        assert!(
-            canister.replica.stable_memory(canister.id).unwrap() == before.2,
-            "fault {n}: stable memory has changed"
-        );
+        assert!(canister.stable_memory() == before.2, "fault {n}: stable memory has changed");
     }
     unreachable!("the loop ends at the first write that succeeds")
 }
@@ -161,14 +102,14 @@ fn operations_whose_nth_stable_write_traps() {
 #[test]
 fn operations_after_a_condition_that_is_not_met_leave_nothing() {
     let mut canister = prepared();
-    let before = (canister.all(), canister.checksum());
+    let before = (all(&mut canister), canister.checksum());
     let mut operations = operations(&canister, 1);
     operations.push(put("key-050", text("x"), None, Some(Condition::Version(1))));
     let version = canister.call(&KV_GET_ENTRY, ("key-050".to_owned(),)).unwrap().version;
     let index = operations.len() as u32 - 1;
     let refused = canister.try_call(&KV_WRITE, (operations, None)).0.unwrap();
     assert_eq!(refused, Err(Error::ConditionFailed { index, key: "key-050".to_owned(), version: Some(version) }));
-    assert!((canister.all(), canister.checksum()) == before);
+    assert!((all(&mut canister), canister.checksum()) == before);
 }
 
 #[test]
@@ -178,7 +119,7 @@ fn a_value_of_64_mb_in_parts() {
     let part = |from: usize| -> Vec<u8> {
         (from..SIZE.min(from + PART)).map(|at| (at ^ (at >> 8) ^ (at >> 16)) as u8).collect()
     };
-    let mut canister = Canister::deploy();
+    let mut canister = Local::deploy();
     canister.put("other", "value");
     for from in (0..SIZE).step_by(PART) {
         let bytes = ByteBuf::from(part(from));
@@ -210,7 +151,7 @@ fn a_value_of_64_mb_in_parts() {
 
 #[test]
 fn entries_expire_and_the_timer_removes_them() {
-    let mut canister = Canister::deploy();
+    let mut canister = Local::deploy();
     canister.put("stays", "value");
     let at = canister.replica.time() + 100 * SECOND;
     for batch in 0..3 {
@@ -250,7 +191,7 @@ fn entries_expire_and_the_timer_removes_them() {
     canister.replica.advance_time(100_000 * SECOND);
     canister.replica.tick();
     assert!(canister.replica.messages().is_empty(), "the timer rests while nothing expires");
-    assert_eq!(canister.all().len(), 1);
+    assert_eq!(all(&mut canister).len(), 1);
     canister.expect_clean_scan();
     // Their room is used again.
     for batch in 0..3 {

@@ -2,54 +2,13 @@
 //!
 //! These run in process: the PocketIC protocol has no faults.
 
-use candid::{Decode, Principal};
-use icsql_replica::{CanisterSettings, Fault, InstallMode, Outcome, Replica};
-use icsql_tests::{encode, icsql_wasm, replica};
-use icsql_types::{Answer, Checksum, ScanProgress, Written};
+use icsql_replica::{Cost, Fault, InstallMode};
+use icsql_tests::{Local, icsql_wasm};
+use icsql_types::method::KV_PUT;
+use icsql_types::{Answer, Written};
 
-struct Canister {
-    replica: Replica,
-    id: Principal,
-    controller: Principal,
-}
-
-impl Canister {
-    fn deploy() -> Self {
-        let controller = Principal::anonymous();
-        let mut replica = replica();
-        let id = replica.create_canister(CanisterSettings::default());
-        replica.install(id, InstallMode::Install, &icsql_wasm(), &[], controller).reply();
-        Self { replica, id, controller }
-    }
-
-    fn put_outcome(&mut self, key: &str, value: &str) -> Outcome {
-        self.replica.update(self.id, self.controller, "kv_put", &encode((key, value)))
-    }
-
-    fn put(&mut self, key: &str, value: &str) -> u64 {
-        Decode!(&self.put_outcome(key, value).reply(), Answer<Written>).unwrap().unwrap().version
-    }
-
-    fn get(&mut self, key: &str) -> Option<String> {
-        let reply = self.replica.query(self.id, self.controller, "kv_get", &encode((key,))).reply();
-        Decode!(&reply, Answer<Option<String>>).unwrap().unwrap()
-    }
-
-    fn checksum(&mut self) -> Checksum {
-        let reply = self.replica.query(self.id, self.controller, "db_checksum", &encode(())).reply();
-        Decode!(&reply, Answer<Checksum>).unwrap().unwrap()
-    }
-
-    fn stable_memory(&self) -> Vec<u8> {
-        self.replica.stable_memory(self.id).unwrap()
-    }
-
-    fn expect_clean_scan(&mut self) {
-        let argument = encode((Some(64_u64 << 20),));
-        let reply = self.replica.update(self.id, self.controller, "db_refresh_checksum_chunk", &argument).reply();
-        let scan = Decode!(&reply, Answer<ScanProgress>).unwrap().unwrap();
-        assert_eq!((scan.complete, scan.damaged_total, scan.digest_matches), (true, 0, Some(true)), "{scan:?}");
-    }
+fn put(canister: &mut Local, key: &str, value: &str) -> (Option<Answer<Written>>, Cost) {
+    canister.try_call(&KV_PUT, (key.to_owned(), value.to_owned(), None))
 }
 
 /// A value that needs overflow pages, so that the commit writes several pages and grows the image.
@@ -58,21 +17,20 @@ fn long(revision: u64) -> String {
 }
 
 /// Runs a put under each fault until one is not met any more; answers how many were.
-fn put_under(canister: &mut Canister, key: &str, fault: impl Fn(u64) -> Fault) -> u64 {
+fn put_under(canister: &mut Local, key: &str, fault: impl Fn(u64) -> Fault) -> u64 {
     for n in 1.. {
         let before = (canister.get(key), canister.checksum(), canister.stable_memory());
         let value = long(before.1.transaction + 1);
         canister.replica.set_fault(fault(n));
-        let outcome = canister.put_outcome(key, &value);
-        match outcome.result.map(|reply| Decode!(&reply, Answer<Written>).unwrap()) {
-            Ok(Ok(written)) => {
+        match put(canister, key, &value).0 {
+            Some(Ok(written)) => {
                 assert_eq!(canister.get(key).as_ref(), Some(&value));
                 assert_eq!(canister.checksum().transaction, written.version);
                 canister.expect_clean_scan();
                 return n - 1;
             }
             // A trap or an error of the canister's own: nothing has changed.
-            Ok(Err(_)) | Err(_) => {
+            Some(Err(_)) | None => {
                 assert_eq!(canister.get(key), before.0, "fault {n}");
                 assert_eq!(canister.checksum(), before.1, "fault {n}");
                 assert!(canister.stable_memory() == before.2, "fault {n}: stable memory has changed");
@@ -84,12 +42,12 @@ fn put_under(canister: &mut Canister, key: &str, fault: impl Fn(u64) -> Fault) -
 
 #[test]
 fn a_put_that_is_stopped_after_any_number_of_instructions() {
-    let mut canister = Canister::deploy();
+    let mut canister = Local::deploy();
     for row in 0..200 {
         canister.put(&format!("key-{row:06}"), "value");
     }
     // Steps of about 1 % of the put, so that every phase is met.
-    let cost = canister.put_outcome("key-000100", &long(0)).cost.instructions;
+    let cost = put(&mut canister, "key-000100", &long(0)).1.instructions;
     let met = put_under(&mut canister, "key-000100", |n| Fault {
         trap_after_instructions: Some(n * cost / 100),
         ..Fault::default()
@@ -100,7 +58,7 @@ fn a_put_that_is_stopped_after_any_number_of_instructions() {
 
 #[test]
 fn a_put_whose_nth_stable_write_traps() {
-    let mut canister = Canister::deploy();
+    let mut canister = Local::deploy();
     canister.put("key", "value");
     let met = put_under(&mut canister, "key", |n| Fault { fail_stable_write: Some(n), ..Fault::default() });
     assert!(met >= 3, "only {met} stable writes: a page, its hash and the superblock at least");
@@ -108,7 +66,7 @@ fn a_put_whose_nth_stable_write_traps() {
 
 #[test]
 fn a_put_whose_stable_memory_cannot_grow() {
-    let mut canister = Canister::deploy();
+    let mut canister = Local::deploy();
     canister.put("key", "value");
     // Put until the first growth is due, then refuse it.
     let mut refused = false;
@@ -116,8 +74,7 @@ fn a_put_whose_stable_memory_cannot_grow() {
         let key = format!("key-{row:06}");
         let before = (canister.checksum(), canister.stable_memory());
         canister.replica.set_fault(Fault { fail_stable_grow: Some(1), ..Fault::default() });
-        let outcome = canister.put_outcome(&key, &long(row));
-        let answer = Decode!(&outcome.reply(), Answer<Written>).expect("a growth that fails is no trap");
+        let answer = put(&mut canister, &key, &long(row)).0.expect("a growth that fails is no trap");
         canister.replica.clear_fault();
         if let Err(error) = answer {
             assert!(matches!(error, icsql_types::Error::StorageFull { .. }), "{error:?}");
@@ -137,7 +94,7 @@ fn a_put_whose_stable_memory_cannot_grow() {
 /// An upgrade that is stopped leaves the old code running on the old data.
 #[test]
 fn an_upgrade_that_is_stopped() {
-    let mut canister = Canister::deploy();
+    let mut canister = Local::deploy();
     canister.put("key", "value");
     let wasm = icsql_wasm();
     let before = canister.stable_memory();
