@@ -20,6 +20,8 @@ pub struct Service {
     pub queries: Answer<Queries>,
     /// A hash of the schema of the service's own tables, which no caller's SQL may change.
     pub service_schema: [u8; 32],
+    /// The tables of the entries.
+    pub tables: ops::kv::Tables,
     /// What is known of the entries without asking the database.
     pub kv: ops::kv::State,
     /// When the platform's timer comes, in nanoseconds since 1970; none: it is not set.
@@ -52,6 +54,7 @@ impl Service {
             for statements in ops::kv::STATEMENTS {
                 database.keep(statements)?;
             }
+            let tables = ops::kv::Tables::open(&database)?;
             if let Some(public) = settings.public_kv {
                 database.write(|writer| ops::access::set_public_kv(writer, public))?;
             }
@@ -64,6 +67,7 @@ impl Service {
                 roles,
                 queries,
                 service_schema,
+                tables,
                 kv,
                 timer: None,
                 stable: Box::new(stable),
