@@ -236,6 +236,85 @@ int icsql_keyed_begin(sqlite3 *db){
 }
 
 /*
+** What a writing changed: nRange ranges of bytes of the page iPage, each from aRange[2*i] up to aRange[2*i+1], and nothing else; or, if iPage
+** is 0, whatever it was.
+*/
+typedef struct IcsqlChange {
+  unsigned int iPage;
+  unsigned int nRange;
+  unsigned int aRange[4];
+} IcsqlChange;
+
+/*
+** Replaces the record under the cursor by one of the same size that lies in its cell, as sqlite3BtreeInsert() would. Returns 0
+** if the record there is another size.
+*/
+static int icsqlOverwrite(BtCursor *pCur, const void *pRecord, int nRecord, IcsqlChange *pChange, int *pRc){
+  MemPage *pPage = pCur->pPage;
+  getCellInfo(pCur);
+  if( pCur->info.nPayload!=(u32)nRecord || pCur->info.nLocal!=pCur->info.nPayload
+   || pCur->info.pPayload+nRecord>pPage->aDataEnd || pCur->info.pPayload<pPage->aData+pPage->cellOffset
+  ){
+    return 0;
+  }
+  *pRc = SQLITE_OK;
+  if( memcmp(pCur->info.pPayload, pRecord, nRecord)!=0 ){
+    int bClean = (pPage->pDbPage->flags & PGHDR_DIRTY)==0;
+    *pRc = sqlite3PagerWrite(pPage->pDbPage);
+    if( *pRc==SQLITE_OK ){
+      memcpy(pCur->info.pPayload, pRecord, nRecord);
+      if( bClean ){
+        pChange->iPage = pPage->pgno;
+        pChange->nRange = 1;
+        pChange->aRange[0] = (unsigned int)(pCur->info.pPayload - pPage->aData);
+        pChange->aRange[1] = pChange->aRange[0] + nRecord;
+      }
+    }
+  }
+  return 1;
+}
+
+/*
+** Inserts a record, and finds out whether that took no more than to put its cell into the gap between the cell pointers and the
+** cells of a leaf that was clean. Then all that has changed are the header with the pointers, and the cell: SQLite takes
+** the space from the gap if the page has no free blocks, and leaves the other cells where they are if the gap suffices.
+*/
+static int icsqlInsert(BtCursor *pCur, const BtreePayload *pX, int iOrder, IcsqlChange *pChange){
+  MemPage *pPage = pCur->pPage;
+  int bSimple = pCur->eState==CURSOR_VALID && pPage->leaf && pPage->hdrOffset==0 && iOrder!=0
+             && (pPage->pDbPage->flags & PGHDR_DIRTY)==0;
+  Pgno pgno = 0;
+  u8 *aData = 0;
+  int nCell = 0, nTop = 0, nFragment = 0;
+  int rc;
+  if( bSimple ){
+    pgno = pPage->pgno;
+    aData = pPage->aData;
+    nCell = get2byte(&aData[3]);
+    nTop = get2byteNotZero(&aData[5]);
+    nFragment = aData[7];
+    bSimple = get2byte(&aData[1])==0;
+  }
+  /* With the flag it does not look for the key again. */
+  rc = sqlite3BtreeInsert(pCur, pX, iOrder==0 ? BTREE_SAVEPOSITION : 0, iOrder);
+  if( bSimple && rc==SQLITE_OK && pCur->eState==CURSOR_VALID && pCur->pPage==pPage && pPage->aData==aData ){
+    int nNewTop = get2byteNotZero(&aData[5]);
+    int nGapEnd = pPage->cellOffset + 2*(nCell+1);
+    if( get2byte(&aData[1])==0 && aData[7]==nFragment && get2byte(&aData[3])==nCell+1
+     && nNewTop<nTop && nGapEnd<=nNewTop && nTop<=(int)pPage->pBt->usableSize
+    ){
+      pChange->iPage = pgno;
+      pChange->nRange = 2;
+      pChange->aRange[0] = 0;
+      pChange->aRange[1] = nGapEnd;
+      pChange->aRange[2] = nNewTop;
+      pChange->aRange[3] = nTop;
+    }
+  }
+  return rc;
+}
+
+/*
 ** Writes a record in place of the one with its key, if there is one. aPath[] and iOrder say where the engine's walk has found the
 ** key (0) or a neighbour in a leaf that comes before it (below 0) or after it; with nPath==0 SQLite looks.
 */
@@ -244,23 +323,26 @@ int icsql_keyed_put(
   unsigned int iRoot,
   const unsigned short *aPath, int nPath, int iOrder,
   const char *zKey, int nKey,
-  const void *pRecord, int nRecord
+  const void *pRecord, int nRecord,
+  IcsqlChange *pChange
 ){
   IcsqlCursor c;
   int rc = icsqlCursorOpen(db, &c, iRoot, 1);
+  pChange->iPage = 0;
   if( rc!=SQLITE_OK ) return icsqlExit(db, rc);
   if( nPath>0 ){
     rc = icsqlFollow(&c, aPath, nPath);
   }else{
     rc = icsqlSeek(&c, zKey, nKey, &iOrder);
   }
-  if( rc==SQLITE_OK ){
+  if( rc==SQLITE_OK
+   && (iOrder!=0 || !icsqlOverwrite(&c.cur, pRecord, nRecord, pChange, &rc))
+  ){
     BtreePayload x;
     memset(&x, 0, sizeof(x));
     x.pKey = pRecord;
     x.nKey = nRecord;
-    /* Or it would look for the key again. */
-    rc = sqlite3BtreeInsert(&c.cur, &x, iOrder==0 ? BTREE_SAVEPOSITION : 0, iOrder);
+    rc = icsqlInsert(&c.cur, &x, iOrder, pChange);
   }
   sqlite3BtreeCloseCursor(&c.cur);
   return icsqlExit(db, rc);

@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use support::rng::Rng;
 
-const SCHEMA: &str = "CREATE TABLE kv(key TEXT PRIMARY KEY NOT NULL, number INTEGER, value ANY NOT NULL) STRICT, WITHOUT ROWID";
+const SCHEMA: &str =
+    "CREATE TABLE kv(key TEXT PRIMARY KEY NOT NULL, number INTEGER, value ANY NOT NULL) STRICT, WITHOUT ROWID";
 
 type Rows = BTreeMap<String, (Option<i64>, Value)>;
 
@@ -92,7 +93,8 @@ fn check(database: &mut Database, rows: &Rows, context: &str) {
     let mut seen = Rows::new();
     database
         .read(|reader| {
-            let check = reader.query_row("PRAGMA main.integrity_check", (), |row| Ok::<_, Error>(row.text(0)?.to_owned()))?;
+            let check =
+                reader.query_row("PRAGMA main.integrity_check", (), |row| Ok::<_, Error>(row.text(0)?.to_owned()))?;
             assert_eq!(check.as_deref(), Some("ok"), "{context}");
             reader.query("SELECT key, number, value FROM main.kv ORDER BY key", (), |row| {
                 let number = if row.value(1)? == ValueRef::Null { None } else { Some(row.integer(1)?) };
@@ -107,7 +109,13 @@ fn check(database: &mut Database, rows: &Rows, context: &str) {
 }
 
 /// Changes by the key, and by SQL, for the same effect.
-fn change(rng: &mut Rng, tx: &icsql_engine::Writer<'_>, table: &KeyedTable, rows: &mut Rows, page_bytes: usize) -> Result<(), Error> {
+fn change(
+    rng: &mut Rng,
+    tx: &icsql_engine::Writer<'_>,
+    table: &KeyedTable,
+    rows: &mut Rows,
+    page_bytes: usize,
+) -> Result<(), Error> {
     let key = key(rng, page_bytes);
     if rng.one_in(3) {
         let removed = if rng.one_in(4) {
@@ -196,8 +204,11 @@ fn histories_are_those_of_a_map_and_of_sql() {
                     let to = if rng.one_in(3) { None } else { Some(high.as_bytes()) };
                     let range = KeyRange { from: from.as_bytes(), to, reverse: rng.one_in(2) };
                     let within = |key: &str| key.as_bytes() >= range.from && to.is_none_or(|to| key.as_bytes() < to);
-                    let mut expected: Vec<_> =
-                        rows.iter().filter(|(key, _)| within(key)).map(|(key, row)| (key.clone(), row.clone())).collect();
+                    let mut expected: Vec<_> = rows
+                        .iter()
+                        .filter(|(key, _)| within(key))
+                        .map(|(key, row)| (key.clone(), row.clone()))
+                        .collect();
                     if range.reverse {
                         expected.reverse();
                     }
@@ -278,7 +289,9 @@ fn only_values_that_fit_are_written() {
         let refused = database.put(&table, &row);
         assert!(matches!(refused, Err(Error::ColumnType { column: c, .. }) if c == column), "{bad:?}: {refused:?}");
         // The transaction goes on.
-        database.write(|tx| tx.put(&table, &row).map_or(Ok(()), |()| Err(Error::TransactionUndone))).expect("nothing is written");
+        database
+            .write(|tx| tx.put(&table, &row).map_or(Ok(()), |()| Err(Error::TransactionUndone)))
+            .expect("nothing is written");
     }
     assert_eq!(database.put(&table, &good[..4]), Err(Error::Parameters { expected: 5, given: 4 }));
     assert_eq!(database.meta().transaction_id, id, "nothing was written");
@@ -304,7 +317,11 @@ fn tables_that_need_more_than_their_b_tree_are_refused() {
         ("CREATE TABLE t(key TEXT PRIMARY KEY COLLATE NOCASE, v ANY) STRICT, WITHOUT ROWID".into(), "PRIMARY KEY"),
         ("CREATE TABLE t(key TEXT, v ANY, PRIMARY KEY(key DESC)) STRICT, WITHOUT ROWID".into(), "PRIMARY KEY"),
         (format!("CREATE TABLE t({key}, v ANY UNIQUE) STRICT, WITHOUT ROWID"), "index"),
-        (format!("CREATE TABLE t({key}, v ANY); CREATE INDEX i ON t(v)").replace("); CREATE", ") STRICT, WITHOUT ROWID; CREATE"), "index"),
+        (
+            format!("CREATE TABLE t({key}, v ANY); CREATE INDEX i ON t(v)")
+                .replace("); CREATE", ") STRICT, WITHOUT ROWID; CREATE"),
+            "index",
+        ),
         (format!("CREATE TABLE t({key}, v ANY CHECK(v > 1)) STRICT, WITHOUT ROWID"), "CHECK"),
         (format!("CREATE TABLE t({key}, v ANY DEFAULT 1) STRICT, WITHOUT ROWID"), "default"),
         (format!("CREATE TABLE t({key}, v INT GENERATED ALWAYS AS (1)) STRICT, WITHOUT ROWID"), "generated"),
@@ -335,7 +352,8 @@ fn tables_that_need_more_than_their_b_tree_are_refused() {
             other => panic!("{sql}: {other:?}"),
         }
     }
-    let database = with_table(&format!("CREATE TABLE t({key}{}) STRICT, WITHOUT ROWID", many.rsplit_once(',').unwrap().0));
+    let database =
+        with_table(&format!("CREATE TABLE t({key}{}) STRICT, WITHOUT ROWID", many.rsplit_once(',').unwrap().0));
     database.keyed("t").expect("16 columns");
 }
 
@@ -364,7 +382,9 @@ fn a_change_of_the_schema_is_noticed() {
             if commit { Ok(()) } else { Err(Error::NotOneStatement { offset: 7 }) }
         });
         assert_eq!(outcome.is_ok(), commit, "{outcome:?}");
-        let there = |key: &str| database.read(|r| r.get(&table, key, |_| Ok::<_, Error>(()))).expect("it can be read").is_some();
+        let there = |key: &str| {
+            database.read(|r| r.get(&table, key, |_| Ok::<_, Error>(()))).expect("it can be read").is_some()
+        };
         assert_eq!((there("a"), there("new")), (!commit, commit));
     }
     database.write(|tx| tx.execute_batch("DROP TABLE kv")).expect("it is dropped");
@@ -376,7 +396,7 @@ fn a_change_of_the_schema_is_noticed() {
 fn budgets_hold() {
     let mut database = with_table(SCHEMA);
     let table = database.keyed("kv").expect("the table can be used by its key");
-    let value = "v".repeat(1_000);
+    let value = "v".repeat(900);
     let limited = |outcome: Result<(), Error>| match outcome {
         Err(Error::Budget(exceeded)) => Some(exceeded.what),
         Ok(()) => None,
@@ -384,8 +404,8 @@ fn budgets_hold() {
     };
     // What is stored already is not written again, and dirties nothing.
     for (number, (budget, what)) in [
-        (Budget { value_bytes: 999, ..Budget::UNLIMITED }, Some(Limited::ValueBytes)),
-        (Budget { value_bytes: 1_000, ..Budget::UNLIMITED }, None),
+        (Budget { value_bytes: 899, ..Budget::UNLIMITED }, Some(Limited::ValueBytes)),
+        (Budget { value_bytes: 900, ..Budget::UNLIMITED }, None),
         (Budget { dirty_pages: 0, ..Budget::UNLIMITED }, Some(Limited::DirtyPages)),
         (Budget { dirty_pages: 1, ..Budget::UNLIMITED }, None),
     ]

@@ -41,6 +41,7 @@ unsafe extern "C-unwind" {
         key_bytes: c_int,
         record: *const u8,
         record_bytes: c_int,
+        change: *mut Change,
     ) -> c_int;
     fn icsql_keyed_remove(
         db: *mut sys::sqlite3,
@@ -89,6 +90,23 @@ impl ColumnType {
             TEXT => "text",
             _ => "a value other than NULL",
         }
+    }
+}
+
+/// What a writing has changed: `ranges` ranges of one page, from each first number up to the second; if the page is 0,
+/// anything.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Change {
+    pub(crate) page: u32,
+    ranges: u32,
+    bounds: [[u32; 2]; 2],
+}
+
+impl Change {
+    /// The ranges, in bytes of the page.
+    pub(crate) fn ranges(&self) -> &[[u32; 2]] {
+        self.bounds.get(..self.ranges as usize).unwrap_or(&[])
     }
 }
 
@@ -222,7 +240,7 @@ impl Connection {
     }
 
     /// Writes a record. `path` leads to its key (`order` is 0) or to a neighbour that comes before (below 0) or after; if it is
-    /// empty SQLite looks for it. After a failure the transaction must be undone.
+    /// empty SQLite looks for it. After a failure the transaction must be undone. Answers what has changed.
     ///
     /// # Errors
     /// SQLite's.
@@ -233,7 +251,8 @@ impl Connection {
         order: i32,
         key: &[u8],
         record: &[u8],
-    ) -> Result<(), SqliteError> {
+    ) -> Result<Change, SqliteError> {
+        let mut change = Change::default();
         // SAFETY: the connection is open and a transaction that writes is begun; the slices are as long as is said, and
         // SQLite keeps none of them.
         let code = unsafe {
@@ -247,9 +266,11 @@ impl Connection {
                 length(key),
                 record.as_ptr(),
                 length(record),
+                &mut change,
             )
         };
-        self.checked(code)
+        self.checked(code)?;
+        Ok(change)
     }
 
     /// Removes a record; see [`Connection::keyed_put`]. Whether there was one.

@@ -19,7 +19,7 @@ pub(crate) use authorizer::Authority;
 pub use authorizer::{Changes, Policy};
 pub(crate) use connection::{Connection, Watch, initialize};
 pub use error::SqliteError;
-pub(crate) use keyed::{CachedPages, Keyed, Which};
+pub(crate) use keyed::{CachedPages, Change, Keyed, Which};
 pub(crate) use statement::{Counts, Statement, Step};
 pub use value::{Named, Params, ToValue, Value, ValueRef};
 

@@ -16,12 +16,8 @@ static COUNT_EXPIRED: Sql = Sql::new("SELECT count(*) FROM main.kv_expiry WHERE 
 static NEXT_EXPIRY: Sql = Sql::new("SELECT expires_at FROM main.kv_expiry ORDER BY expires_at LIMIT 1");
 
 /// Statements to keep prepared.
-pub static STATEMENTS: &[&[&Sql]] = &[
-    &[&COUNT, &COUNT_EXPIRED, &NEXT_EXPIRY],
-    entry::STATEMENTS,
-    parts::STATEMENTS,
-    changes::STATEMENTS,
-];
+pub static STATEMENTS: &[&[&Sql]] =
+    &[&[&COUNT, &COUNT_EXPIRED, &NEXT_EXPIRY], entry::STATEMENTS, parts::STATEMENTS, changes::STATEMENTS];
 
 /// The tables that are used by their keys, past SQL: a get or a put costs half as much.
 pub struct Tables {

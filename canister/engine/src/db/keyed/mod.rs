@@ -13,7 +13,7 @@ use super::database::Database;
 use super::error::Error;
 use super::transaction::{Reader, Writer};
 use crate::limits;
-use crate::sqlite::{CachedPages, Keyed, SqliteError, ValueRef, Which, lock, sys};
+use crate::sqlite::{CachedPages, Change, Keyed, SqliteError, ValueRef, Which, lock, sys};
 use core::cell::Cell;
 use core::cmp::Ordering;
 use core::ops::ControlFlow;
@@ -141,9 +141,7 @@ impl Database {
         if connection.schema_state() == 0 {
             self.read(|reader| reader.query_row("SELECT 1 FROM main.sqlite_schema", (), |_| Ok::<_, Error>(())))?;
         }
-        connection
-            .keyed(name)
-            .map_err(|why| Error::NotKeyed { table: name.to_string_lossy().into_owned(), why })
+        connection.keyed(name).map_err(|why| Error::NotKeyed { table: name.to_string_lossy().into_owned(), why })
     }
 
     /// Makes sure that the table is what it was when it was looked at.
@@ -371,7 +369,7 @@ impl Database {
         Some((search.path, search.order))
     }
 
-    fn put_record(&self, table: &KeyedTable, key: &[u8], record: &[u8]) -> Result<(), Error> {
+    fn put_record(&self, table: &KeyedTable, key: &[u8], record: &[u8]) -> Result<Change, Error> {
         let (connection, tree) = (&self.inner.connection, table.tree.get());
         let outcome = match self.way_to(&tree, key) {
             Some((path, order)) => connection.keyed_put(tree.root, path.steps(), order as i32, key, record),
@@ -402,7 +400,11 @@ impl Database {
         let encoded = self.encode(table, row, &mut record);
         let outcome = encoded.and_then(|()| {
             let key = row.first().and_then(ValueRef::as_bytes).unwrap_or(&[]);
-            self.alone(|database| database.put_record(table, key, &record))
+            self.alone(|database| {
+                let change = database.put_record(table, key, &record)?;
+                database.inner.file.borrow_mut().only(change.page, change.ranges());
+                Ok(())
+            })
         });
         self.give_back(record);
         outcome
@@ -501,7 +503,7 @@ impl Writer<'_> {
         let mut record = database.inner.record.take();
         let outcome = database.encode(table, row, &mut record).and_then(|()| {
             let key = row.first().and_then(ValueRef::as_bytes).unwrap_or(&[]);
-            database.undone_if_failed(|| database.put_record(table, key, &record))
+            database.undone_if_failed(|| database.put_record(table, key, &record).map(drop))
         });
         database.give_back(record);
         outcome

@@ -1,4 +1,5 @@
 //! Records: rows as they are stored, <https://www.sqlite.org/fileformat2.html#record_format>.
+use crate::limits::KEYED_COLUMNS_MAX;
 use crate::sqlite::ValueRef;
 
 /// Serial types of numbers. Above 11 they are even for blobs and odd for texts.
@@ -95,47 +96,69 @@ fn kind(value: &ValueRef<'_>) -> (usize, [u8; 8]) {
     }
 }
 
-fn varint_bytes(number: usize) -> usize {
-    match number {
-        0..0x80 => 1,
-        0x80..0x4000 => 2,
-        0x4000..0x20_0000 => 3,
-        0x20_0000..0x1000_0000 => 4,
-        _ => 5,
+/// Bytes of a header whose numbers lie in one buffer on the stack: five for each column, and its own size.
+const HEADER_BYTES_MAX: usize = 5 * KEYED_COLUMNS_MAX + 2;
+
+/// Bytes that are put together before they are copied in one go.
+struct Head {
+    bytes: [u8; HEADER_BYTES_MAX],
+    len: usize,
+}
+
+impl Head {
+    #[inline]
+    fn push(&mut self, byte: u8) {
+        if let Some(place) = self.bytes.get_mut(self.len) {
+            *place = byte;
+            self.len += 1;
+        }
+    }
+
+    #[inline]
+    fn push_varint(&mut self, number: usize) {
+        if number >= 0x80 {
+            self.push_long(number);
+        }
+        self.push(number as u8 & 0x7f);
+    }
+
+    /// All bytes of a number but the last.
+    fn push_long(&mut self, number: usize) {
+        let bytes = match number {
+            0..0x4000 => 2,
+            0x4000..0x20_0000 => 3,
+            0x20_0000..0x1000_0000 => 4,
+            _ => 5,
+        };
+        for place in (1..bytes).rev() {
+            self.push((number >> (7 * place)) as u8 | 0x80);
+        }
     }
 }
 
-fn push_varint(record: &mut Vec<u8>, number: usize) {
-    for place in (1..varint_bytes(number)).rev() {
-        record.push((number >> (7 * place)) as u8 | 0x80);
-    }
-    record.push(number as u8 & 0x7f);
-}
-
-/// Makes a record of these values, in place of what is in `record`.
+/// Makes a record of these values, at most [`KEYED_COLUMNS_MAX`] of them, in place of what is in `record`.
 pub(super) fn encode(values: &[ValueRef<'_>], record: &mut Vec<u8>) {
-    record.clear();
-    let (mut types, mut body) = (0, 0);
+    // The header begins with its own size, which is below 128: a byte.
+    let mut head = Head { bytes: [0; HEADER_BYTES_MAX], len: 1 };
+    let mut body = 0;
     for value in values {
         let (kind, _) = kind(value);
-        types += varint_bytes(kind);
+        head.push_varint(kind);
         body += size(kind).unwrap_or(0);
     }
-    // The header counts its own size, which a byte holds unless there are many columns.
-    let header = if types < 0x7f { types + 1 } else { types + 2 };
-    record.reserve(header + body);
-    push_varint(record, header);
-    for value in values {
-        push_varint(record, kind(value).0);
-    }
+    head.bytes[0] = head.len as u8;
+    record.clear();
+    record.reserve(head.len + body);
+    record.extend_from_slice(&head.bytes[..head.len]);
     for value in values {
         match value {
             ValueRef::Text(bytes) | ValueRef::Blob(bytes) => record.extend_from_slice(bytes),
             number => {
                 let (kind, bytes) = kind(number);
-                let size = size(kind).unwrap_or(0);
-                record.extend_from_slice(&bytes[8 - size..]);
+                record.extend_from_slice(&bytes[8 - size(kind).unwrap_or(0)..]);
             }
         }
     }
 }
+
+const _: () = assert!(HEADER_BYTES_MAX < 0x80);

@@ -229,7 +229,9 @@ impl<'w> Changes<'w> {
         let first = if stored == Stored::Parts { size / part } else { 0 };
         let start = first * part;
         let mut tail = match &found {
-            Some(found) if size > start => entry::read(self.writer, self.tables, key, found, start, (size - start) as usize)?,
+            Some(found) if size > start => {
+                entry::read(self.writer, self.tables, key, found, start, (size - start) as usize)?
+            }
             _ => Vec::new(),
         };
         tail.extend_from_slice(bytes);
@@ -255,7 +257,8 @@ impl<'w> Changes<'w> {
         })?;
         let mut parts_left = step.parts;
         for key in expired {
-            let found = entry::find(self.writer, self.tables, &key)?.ok_or_else(|| entry::damaged(&key, "it is gone"))?;
+            let found =
+                entry::find(self.writer, self.tables, &key)?.ok_or_else(|| entry::damaged(&key, "it is gone"))?;
             if found.stored == Stored::Parts {
                 let (removed, all) = parts::remove_last(self.writer, &key, parts_left)?;
                 if !all {

@@ -94,7 +94,11 @@ pub fn visible(reader: &Reader<'_>, tables: &Tables, key: &str, now: u64) -> Res
 pub fn version(reader: &Reader<'_>, tables: &Tables, key: &str, now: u64) -> Result<Option<u64>, Failure> {
     let version = reader.get(&tables.entries, key, |row| {
         let version = row.integer(VERSION)?;
-        Ok::<_, Failure>(if version < 0 && expires_at(reader, key)? <= now { None } else { Some(version.unsigned_abs()) })
+        Ok::<_, Failure>(if version < 0 && expires_at(reader, key)? <= now {
+            None
+        } else {
+            Some(version.unsigned_abs())
+        })
     })?;
     Ok(version.flatten())
 }

@@ -118,8 +118,11 @@ impl Page {
             if !whole && !alone {
                 return Ok(false);
             }
-            let value =
-                if with_value && whole { Some(entry::value_of_row(reader, key, &found, row.value(VALUE)?)?) } else { None };
+            let value = if with_value && whole {
+                Some(entry::value_of_row(reader, key, &found, row.value(VALUE)?)?)
+            } else {
+                None
+            };
             self.bytes += least + if whole { size } else { 0 };
             self.entries.push(found.into_entry(key, value, note));
         }
