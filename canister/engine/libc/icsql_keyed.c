@@ -245,28 +245,29 @@ typedef struct IcsqlChange {
   unsigned int aRange[4];
 } IcsqlChange;
 
+/* Bytes of a cell that is put together on the stack. */
+#define ICSQL_CELL_BYTES 1100
+
 /*
-** Replaces the record under the cursor by one of the same size that lies in its cell, as sqlite3BtreeInsert() would. Returns 0
-** if the record there is another size.
+** Replaces the record in a cell by one of the same size. Returns 0 if it is not of the same size, or not all in its cell.
 */
-static int icsqlOverwrite(BtCursor *pCur, const void *pRecord, int nRecord, IcsqlChange *pChange, int *pRc){
-  MemPage *pPage = pCur->pPage;
-  getCellInfo(pCur);
-  if( pCur->info.nPayload!=(u32)nRecord || pCur->info.nLocal!=pCur->info.nPayload
-   || pCur->info.pPayload+nRecord>pPage->aDataEnd || pCur->info.pPayload<pPage->aData+pPage->cellOffset
+static int icsqlOverwrite(MemPage *pPage, int iCell, const void *pRecord, int nRecord, IcsqlChange *pChange, int *pRc){
+  CellInfo info;
+  pPage->xParseCell(pPage, findCell(pPage, iCell), &info);
+  if( info.nPayload!=(u32)nRecord || info.nLocal!=info.nPayload
+   || info.pPayload+nRecord>pPage->aDataEnd || info.pPayload<pPage->aData+pPage->cellOffset
   ){
     return 0;
   }
-  *pRc = SQLITE_OK;
-  if( memcmp(pCur->info.pPayload, pRecord, nRecord)!=0 ){
+  if( memcmp(info.pPayload, pRecord, nRecord)!=0 ){
     int bClean = (pPage->pDbPage->flags & PGHDR_DIRTY)==0;
     *pRc = sqlite3PagerWrite(pPage->pDbPage);
     if( *pRc==SQLITE_OK ){
-      memcpy(pCur->info.pPayload, pRecord, nRecord);
+      memcpy(info.pPayload, pRecord, nRecord);
       if( bClean ){
         pChange->iPage = pPage->pgno;
         pChange->nRange = 1;
-        pChange->aRange[0] = (unsigned int)(pCur->info.pPayload - pPage->aData);
+        pChange->aRange[0] = (unsigned int)(info.pPayload - pPage->aData);
         pChange->aRange[1] = pChange->aRange[0] + nRecord;
       }
     }
@@ -275,74 +276,107 @@ static int icsqlOverwrite(BtCursor *pCur, const void *pRecord, int nRecord, Icsq
 }
 
 /*
-** Inserts a record, and finds out whether that took no more than to put its cell into the gap between the cell pointers and the
-** cells of a leaf that was clean. Then all that has changed are the header with the pointers, and the cell: SQLite takes
-** the space from the gap if the page has no free blocks, and leaves the other cells where they are if the gap suffices.
+** Inserts a record into a leaf that has room for it. Returns 0 if it has not.
+**
+** If the leaf was clean and has no free blocks, and the gap between the cell pointers and the cells suffices, SQLite puts the
+** cell to the end of the gap and leaves the others where they are: then nothing has changed but the header with the
+** pointers, and the cell.
 */
-static int icsqlInsert(BtCursor *pCur, const BtreePayload *pX, int iOrder, IcsqlChange *pChange){
-  MemPage *pPage = pCur->pPage;
-  int bSimple = pCur->eState==CURSOR_VALID && pPage->leaf && pPage->hdrOffset==0 && iOrder!=0
-             && (pPage->pDbPage->flags & PGHDR_DIRTY)==0;
-  Pgno pgno = 0;
-  u8 *aData = 0;
-  int nCell = 0, nTop = 0, nFragment = 0;
-  int rc;
-  if( bSimple ){
-    pgno = pPage->pgno;
-    aData = pPage->aData;
-    nCell = get2byte(&aData[3]);
-    nTop = get2byteNotZero(&aData[5]);
-    nFragment = aData[7];
-    bSimple = get2byte(&aData[1])==0;
+static int icsqlInsert(MemPage *pPage, int iCell, const void *pRecord, int nRecord, IcsqlChange *pChange, int *pRc){
+  u8 aCell[ICSQL_CELL_BYTES];
+  u8 *aData = pPage->aData;
+  int hdr = pPage->hdrOffset;
+  int nCell = pPage->nCell;
+  int nTop, nFragment, nGapEnd, nNewTop, bSimple;
+  int sz = 0;
+  BtreePayload x;
+  if( nRecord>pPage->maxLocal || nRecord+8>ICSQL_CELL_BYTES ) return 0;
+  if( pPage->nFree<0 && btreeComputeFreeSpace(pPage)!=SQLITE_OK ) return 0;
+  if( nRecord+8>pPage->nFree ) return 0;
+  bSimple = hdr==0 && (pPage->pDbPage->flags & PGHDR_DIRTY)==0 && get2byte(&aData[1])==0;
+  nTop = get2byteNotZero(&aData[hdr+5]);
+  nFragment = aData[hdr+7];
+  memset(&x, 0, sizeof(x));
+  x.pKey = pRecord;
+  x.nKey = nRecord;
+  *pRc = fillInCell(pPage, aCell, &x, &sz);
+  if( *pRc==SQLITE_OK ) *pRc = insertCellFast(pPage, iCell, aCell, sz);
+  nNewTop = get2byteNotZero(&aData[hdr+5]);
+  nGapEnd = pPage->cellOffset + 2*(nCell+1);
+  if( bSimple && *pRc==SQLITE_OK && nNewTop==nTop-sz && nGapEnd<=nNewTop && get2byte(&aData[1])==0
+   && aData[7]==nFragment && pPage->nCell==nCell+1 && nTop<=(int)pPage->pBt->usableSize
+  ){
+    pChange->iPage = pPage->pgno;
+    pChange->nRange = 2;
+    pChange->aRange[0] = 0;
+    pChange->aRange[1] = nGapEnd;
+    pChange->aRange[2] = nNewTop;
+    pChange->aRange[3] = nTop;
   }
-  /* With the flag it does not look for the key again. */
-  rc = sqlite3BtreeInsert(pCur, pX, iOrder==0 ? BTREE_SAVEPOSITION : 0, iOrder);
-  if( bSimple && rc==SQLITE_OK && pCur->eState==CURSOR_VALID && pCur->pPage==pPage && pPage->aData==aData ){
-    int nNewTop = get2byteNotZero(&aData[5]);
-    int nGapEnd = pPage->cellOffset + 2*(nCell+1);
-    if( get2byte(&aData[1])==0 && aData[7]==nFragment && get2byte(&aData[3])==nCell+1
-     && nNewTop<nTop && nGapEnd<=nNewTop && nTop<=(int)pPage->pBt->usableSize
-    ){
-      pChange->iPage = pgno;
-      pChange->nRange = 2;
-      pChange->aRange[0] = 0;
-      pChange->aRange[1] = nGapEnd;
-      pChange->aRange[2] = nNewTop;
-      pChange->aRange[3] = nTop;
+  return 1;
+}
+
+/*
+** Writes a record where only one page changes, without a cursor. Returns 0, with nothing changed, where more is needed, or where a
+** cursor would have to be told.
+*/
+static int icsqlPutInPage(
+  BtShared *pBt,
+  Pgno iPage, int iCell, int iOrder,
+  const void *pRecord, int nRecord,
+  IcsqlChange *pChange,
+  int *pRc
+){
+  MemPage *pPage;
+  int bDone = 0;
+  *pRc = SQLITE_OK;
+  if( pBt->pCursor || getAndInitPage(pBt, iPage, &pPage, 0)!=SQLITE_OK ) return 0;
+  if( pPage->intKey==0 && pPage->nOverflow==0 && iCell<pPage->nCell ){
+    if( iOrder==0 ){
+      bDone = icsqlOverwrite(pPage, iCell, pRecord, nRecord, pChange, pRc);
+    }else if( pPage->leaf ){
+      bDone = icsqlInsert(pPage, iCell+(iOrder<0), pRecord, nRecord, pChange, pRc);
     }
   }
-  return rc;
+  releasePage(pPage);
+  return bDone;
 }
 
 /*
 ** Writes a record in place of the one with its key, if there is one. aPath[] and iOrder say where the engine's walk has found the
-** key (0) or a neighbour in a leaf that comes before it (below 0) or after it; with nPath==0 SQLite looks.
+** key (0) or a neighbour in a leaf that comes before it (below 0) or after it, and iPage is the page where that path ends; with
+** nPath==0 SQLite looks.
 */
 int icsql_keyed_put(
   sqlite3 *db,
   unsigned int iRoot,
-  const unsigned short *aPath, int nPath, int iOrder,
+  const unsigned short *aPath, int nPath, unsigned int iPage, int iOrder,
   const char *zKey, int nKey,
   const void *pRecord, int nRecord,
   IcsqlChange *pChange
 ){
   IcsqlCursor c;
-  int rc = icsqlCursorOpen(db, &c, iRoot, 1);
+  int rc;
   pChange->iPage = 0;
+  if( nPath>0
+   && icsqlPutInPage(db->aDb[0].pBt->pBt, iPage, aPath[nPath-1], iOrder, pRecord, nRecord, pChange, &rc)
+  ){
+    return icsqlExit(db, rc);
+  }
+  rc = icsqlCursorOpen(db, &c, iRoot, 1);
   if( rc!=SQLITE_OK ) return icsqlExit(db, rc);
   if( nPath>0 ){
     rc = icsqlFollow(&c, aPath, nPath);
   }else{
     rc = icsqlSeek(&c, zKey, nKey, &iOrder);
   }
-  if( rc==SQLITE_OK
-   && (iOrder!=0 || !icsqlOverwrite(&c.cur, pRecord, nRecord, pChange, &rc))
-  ){
+  if( rc==SQLITE_OK ){
     BtreePayload x;
     memset(&x, 0, sizeof(x));
     x.pKey = pRecord;
     x.nKey = nRecord;
-    rc = icsqlInsert(&c.cur, &x, iOrder, pChange);
+    /* With the flag it does not look for the key again. */
+    rc = sqlite3BtreeInsert(&c.cur, &x, iOrder==0 ? BTREE_SAVEPOSITION : 0, iOrder);
   }
   sqlite3BtreeCloseCursor(&c.cur);
   return icsqlExit(db, rc);
@@ -375,14 +409,37 @@ int icsql_keyed_remove(
 }
 
 /*
+** The first phase of a commit that writes a single page and keeps no journal: what sqlite3PagerCommitPhaseOne() comes to, without its
+** sorting of pages and its steps for other cases. Returns 0 where it is another case.
+*/
+static int icsqlCommitOnePage(Pager *pPager, int *pRc){
+  PgHdr *p = pPager->pPCache->pDirty;
+  if( p==0 || p->pDirtyNext || (p->flags & PGHDR_NEED_SYNC) || pPager->eState!=PAGER_WRITER_CACHEMOD
+   || pPager->journalMode!=PAGER_JOURNALMODE_OFF || !pPager->noSync || !pPager->changeCountDone
+   || pPager->dbSize!=pPager->dbFileSize || pPager->pBackup || pPager->tempFile || p->pgno==1
+  ){
+    return 0;
+  }
+  p->pDirty = 0;
+  pPager->eState = PAGER_WRITER_DBMOD;
+  *pRc = pager_write_pagelist(pPager, p);
+  if( *pRc==SQLITE_OK ){
+    sqlite3PcacheCleanAll(pPager->pPCache);
+    pPager->eState = PAGER_WRITER_FINISHED;
+  }
+  return 1;
+}
+
+/*
 ** Commits what icsql_keyed_begin() began outside of BEGIN: what the virtual machine does for a statement of its own. The
 ** virtual tables have no part in it, and one file needs no super-journal.
 */
 int icsql_keyed_commit(sqlite3 *db){
   Btree *p = db->aDb[0].pBt;
-  int rc = sqlite3PagerExclusiveLock(icsqlPager(db));
+  Pager *pPager = icsqlPager(db);
+  int rc = sqlite3PagerExclusiveLock(pPager);
   if( rc==SQLITE_OK && db->xCommitCallback && db->xCommitCallback(db->pCommitArg) ) rc = SQLITE_CONSTRAINT_COMMITHOOK;
-  if( rc==SQLITE_OK ) rc = sqlite3BtreeCommitPhaseOne(p, 0);
+  if( rc==SQLITE_OK && !icsqlCommitOnePage(pPager, &rc) ) rc = sqlite3BtreeCommitPhaseOne(p, 0);
   if( rc==SQLITE_OK ) rc = sqlite3BtreeCommitPhaseTwo(p, 0);
   return icsqlExit(db, rc);
 }

@@ -36,6 +36,7 @@ unsafe extern "C-unwind" {
         root: c_uint,
         path: *const u16,
         path_steps: c_int,
+        page: c_uint,
         order: c_int,
         key: *const u8,
         key_bytes: c_int,
@@ -239,8 +240,8 @@ impl Connection {
         self.checked(code)
     }
 
-    /// Writes a record. `path` leads to its key (`order` is 0) or to a neighbour that comes before (below 0) or after; if it is
-    /// empty SQLite looks for it. After a failure the transaction must be undone. Answers what has changed.
+    /// Writes a record. `path` leads to its key (`order` is 0) or to a neighbour that comes before (below 0) or after, and
+    /// ends in `page`; if it is empty SQLite looks for it. After a failure the transaction must be undone. Answers what has changed.
     ///
     /// # Errors
     /// SQLite's.
@@ -248,6 +249,7 @@ impl Connection {
         &self,
         root: u32,
         path: &[u16],
+        page: u32,
         order: i32,
         key: &[u8],
         record: &[u8],
@@ -261,6 +263,7 @@ impl Connection {
                 root,
                 path.as_ptr(),
                 path.len() as c_int,
+                page,
                 order,
                 key.as_ptr(),
                 length(key),

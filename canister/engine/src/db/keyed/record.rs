@@ -69,96 +69,84 @@ fn varint(input: &mut &[u8]) -> Option<usize> {
     None
 }
 
-/// The serial type of a value, and the bytes of a number.
-fn kind(value: &ValueRef<'_>) -> (usize, [u8; 8]) {
+/// The serial type of a value.
+#[inline]
+fn kind(value: &ValueRef<'_>) -> usize {
     match *value {
-        ValueRef::Null => (NULL, [0; 8]),
+        ValueRef::Null => NULL,
         // SQLite stores no NaN.
-        ValueRef::Real(real) if real.is_nan() => (NULL, [0; 8]),
-        ValueRef::Real(real) => (REAL, real.to_be_bytes()),
-        ValueRef::Integer(0) => (ZERO, [0; 8]),
-        ValueRef::Integer(1) => (ONE, [0; 8]),
-        ValueRef::Integer(integer) => {
-            // As many bits as it takes with its sign.
-            let bits = 65 - (integer ^ (integer >> 63)).leading_zeros();
-            let kind = match bits {
-                0..=8 => 1,
-                9..=16 => 2,
-                17..=24 => 3,
-                25..=32 => 4,
-                33..=48 => 5,
-                _ => INTEGER_64,
-            };
-            (kind, integer.to_be_bytes())
-        }
-        ValueRef::Text(text) => (13 + 2 * text.len(), [0; 8]),
-        ValueRef::Blob(blob) => (12 + 2 * blob.len(), [0; 8]),
+        ValueRef::Real(real) if real.is_nan() => NULL,
+        ValueRef::Real(_) => REAL,
+        ValueRef::Integer(0) => ZERO,
+        ValueRef::Integer(1) => ONE,
+        // As many bits as it takes with its sign.
+        ValueRef::Integer(integer) => match 65 - (integer ^ (integer >> 63)).leading_zeros() {
+            0..=8 => 1,
+            9..=16 => 2,
+            17..=24 => 3,
+            25..=32 => 4,
+            33..=48 => 5,
+            _ => INTEGER_64,
+        },
+        ValueRef::Text(text) => 13 + 2 * text.len(),
+        ValueRef::Blob(blob) => 12 + 2 * blob.len(),
     }
 }
 
-/// Bytes of a header whose numbers lie in one buffer on the stack: five for each column, and its own size.
-const HEADER_BYTES_MAX: usize = 5 * KEYED_COLUMNS_MAX + 2;
-
-/// Bytes that are put together before they are copied in one go.
-struct Head {
-    bytes: [u8; HEADER_BYTES_MAX],
-    len: usize,
-}
-
-impl Head {
-    #[inline]
-    fn push(&mut self, byte: u8) {
-        if let Some(place) = self.bytes.get_mut(self.len) {
-            *place = byte;
-            self.len += 1;
-        }
-    }
-
-    #[inline]
-    fn push_varint(&mut self, number: usize) {
-        if number >= 0x80 {
-            self.push_long(number);
-        }
-        self.push(number as u8 & 0x7f);
-    }
-
-    /// All bytes of a number but the last.
-    fn push_long(&mut self, number: usize) {
-        let bytes = match number {
-            0..0x4000 => 2,
-            0x4000..0x20_0000 => 3,
-            0x20_0000..0x1000_0000 => 4,
-            _ => 5,
-        };
-        for place in (1..bytes).rev() {
-            self.push((number >> (7 * place)) as u8 | 0x80);
-        }
+fn varint_bytes(number: usize) -> usize {
+    match number {
+        0..0x80 => 1,
+        0x80..0x4000 => 2,
+        0x4000..0x20_0000 => 3,
+        0x20_0000..0x1000_0000 => 4,
+        _ => 5,
     }
 }
 
-/// Makes a record of these values, at most [`KEYED_COLUMNS_MAX`] of them, in place of what is in `record`.
-pub(super) fn encode(values: &[ValueRef<'_>], record: &mut Vec<u8>) {
+/// What a record of some values will be.
+pub(super) struct Plan {
+    header: usize,
+    /// Bytes of the record.
+    pub(super) bytes: usize,
+}
+
+/// Plans a record of at most [`KEYED_COLUMNS_MAX`] values.
+#[inline]
+pub(super) fn plan(values: &[ValueRef<'_>]) -> Plan {
     // The header begins with its own size, which is below 128: a byte.
-    let mut head = Head { bytes: [0; HEADER_BYTES_MAX], len: 1 };
-    let mut body = 0;
+    let (mut header, mut body) = (1, 0);
     for value in values {
-        let (kind, _) = kind(value);
-        head.push_varint(kind);
+        let kind = kind(value);
+        header += varint_bytes(kind);
         body += size(kind).unwrap_or(0);
     }
-    head.bytes[0] = head.len as u8;
-    record.clear();
-    record.reserve(head.len + body);
-    record.extend_from_slice(&head.bytes[..head.len]);
-    for value in values {
-        match value {
-            ValueRef::Text(bytes) | ValueRef::Blob(bytes) => record.extend_from_slice(bytes),
-            number => {
-                let (kind, bytes) = kind(number);
-                record.extend_from_slice(&bytes[8 - size(kind).unwrap_or(0)..]);
-            }
-        }
-    }
+    Plan { header, bytes: header + body }
 }
 
+/// Writes the record that was planned for these values to `target`, which has as many bytes. `None` if it has not.
+#[inline]
+pub(super) fn write(values: &[ValueRef<'_>], plan: &Plan, target: &mut [u8]) -> Option<()> {
+    let (header, mut body) = target.split_at_mut_checked(plan.header)?;
+    let (first, mut header) = header.split_first_mut()?;
+    *first = plan.header as u8;
+    for value in values {
+        let kind = kind(value);
+        let places = varint_bytes(kind);
+        for place in (1..places).rev() {
+            *header.split_off_first_mut()? = (kind >> (7 * place)) as u8 | 0x80;
+        }
+        *header.split_off_first_mut()? = kind as u8 & 0x7f;
+        let bytes = body.split_off_mut(..size(kind)?)?;
+        match value {
+            ValueRef::Text(value) | ValueRef::Blob(value) => bytes.copy_from_slice(value),
+            ValueRef::Integer(integer) => bytes.copy_from_slice(integer.to_be_bytes().get(8 - bytes.len()..)?),
+            ValueRef::Real(real) => bytes.copy_from_slice(real.to_be_bytes().get(8 - bytes.len()..)?),
+            ValueRef::Null => {}
+        }
+    }
+    Some(())
+}
+
+/// Bytes of the longest header: five for each type, and its own size.
+const HEADER_BYTES_MAX: usize = 5 * KEYED_COLUMNS_MAX + 1;
 const _: () = assert!(HEADER_BYTES_MAX < 0x80);
