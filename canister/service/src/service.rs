@@ -1,5 +1,5 @@
 //! What lives in the heap from one message to the next.
-use crate::codec::replies;
+use crate::codec::{general, replies};
 use crate::error::Failure;
 use crate::guard::Roles;
 use crate::ops::sql::policy;
@@ -47,6 +47,7 @@ impl Service {
     ) -> Result<Self, Error> {
         let manager = MemoryManager::open(stable.clone())
             .map_err(|error| Error::Other { code: "stable memory".to_owned(), message: error.to_string() })?;
+        general::prepare()?;
         let open = || -> Result<Self, Failure> {
             let (image, hashes) = (manager.get(DATABASE_MEMORY_ID), manager.get(PAGE_HASH_MEMORY_ID));
             let mut database = Database::open(image, hashes, options)?;

@@ -172,13 +172,13 @@ pub(super) fn change<A, R>(
     body: impl FnOnce(&mut Changes<'_>, A) -> Result<R, Failure>,
 ) where
     A: for<'a> ArgumentDecoder<'a>,
-    R: CandidType,
+    R: CandidType + 'static,
 {
     raw(host, service, rule, |service, argument| {
         let arguments: A = general::decode(argument)?;
         let options = options(&arguments).unwrap_or_default();
         let request = Request::of(host, rule.name, options.idempotency_key.as_deref(), argument)?;
-        commit(host, service, request.as_ref(), |changes| Ok(general::encode(Ok(&body(changes, arguments)?))?))
+        commit(host, service, request.as_ref(), |changes| Ok(general::encode(Ok(&body(changes, arguments)?))?.to_vec()))
     });
 }
 
