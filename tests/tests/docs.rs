@@ -9,9 +9,7 @@ use candid::types::{FuncMode, TypeEnv, TypeInner};
 use candid_parser::utils::CandidSource;
 use icsql_tests::{Local, fits, root};
 use icsql_types::method::{DB_META, SQL_EXECUTE, SQL_MIGRATE, SQL_QUERY};
-use icsql_types::{
-    Answer, Error, Params, ReadOptions, SqlMigration, SqlWriteOptions, Statement, Stop, Value,
-};
+use icsql_types::{Answer, Error, Params, ReadOptions, SqlMigration, SqlWriteOptions, Statement, Stop, Value};
 
 fn read(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))

@@ -11,8 +11,7 @@ const KEY: &str = "icao";
 const NUMBERS: [&str; 3] = ["elevation", "lat", "lon"];
 
 /// The columns that become those of a table, in the order of [`Airport::row`].
-const COLUMNS: [&str; 11] =
-    ["icao", "iata", "name", "city", "subd", "country", "elevation", "lat", "lon", "tz", "lid"];
+const COLUMNS: [&str; 11] = ["icao", "iata", "name", "city", "subd", "country", "elevation", "lat", "lon", "tz", "lid"];
 
 /// One airport.
 #[derive(Debug, PartialEq)]
@@ -39,9 +38,8 @@ pub fn read(path: &Path) -> Result<Vec<Airport>, Error> {
 fn parse(csv: impl Read) -> Result<Vec<Airport>, String> {
     let mut reader = csv::Reader::from_reader(csv);
     let columns = reader.headers().map_err(|e| e.to_string())?.clone();
-    let place = |wanted: &str| {
-        columns.iter().position(|name| name == wanted).ok_or(format!("there is no column '{wanted}'"))
-    };
+    let place =
+        |wanted: &str| columns.iter().position(|name| name == wanted).ok_or(format!("there is no column '{wanted}'"));
     let key = place(KEY)?;
     let places = COLUMNS.iter().map(|name| place(name)).collect::<Result<Vec<_>, _>>()?;
     let rows = reader.records().map(|cells| {

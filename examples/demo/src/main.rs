@@ -9,8 +9,8 @@ mod progress;
 mod show;
 mod sql;
 
-use clap::Parser;
 use candid::Principal;
+use clap::Parser;
 use deployed::{Deployed, Price};
 use error::Error;
 use icsql_types::method::{DB_CHECKSUM, DB_META, KV_COUNT, KV_GET, KV_GET_MANY, QUERY_CALL, SQL_QUERY};

@@ -1,7 +1,7 @@
 //! Texts for people.
 
-use base64::prelude::*;
 use crate::sql::{BY_CODE, COUNTRY, PAGE_ROWS, QUERY, country};
+use base64::prelude::*;
 use candid::{Principal, encode_args};
 use icsql_types::ReadOptions;
 use icsql_types::method::QUERY_CALL;
@@ -32,7 +32,8 @@ pub fn millions(number: u64) -> String {
 
 /// How to call the canister on this server, where it is on `instance`.
 pub fn calls(server: &reqwest::Url, instance: &str, canister: Principal, controller: Principal) -> String {
-    let named = (QUERY.to_owned(), country(), Some(ReadOptions { max_rows: Some(PAGE_ROWS), ..ReadOptions::default() }));
+    let named =
+        (QUERY.to_owned(), country(), Some(ReadOptions { max_rows: Some(PAGE_ROWS), ..ReadOptions::default() }));
     let request = |sender: Principal, method: &str, argument: Vec<u8>| {
         format!(
             r#"{{"sender":"{}","canister_id":"{}","effective_principal":"None","method":"{method}","payload":"{}"}}"#,
@@ -130,13 +131,10 @@ mod tests {
 
     #[test]
     fn millions_have_a_tenth() {
-        assert_eq!([0, 49_999, 50_000, 6_250_000, 12_345_678_901].map(millions), [
-            "0.0 million",
-            "0.0 million",
-            "0.1 million",
-            "6.3 million",
-            "12,345.7 million"
-        ]);
+        assert_eq!(
+            [0, 49_999, 50_000, 6_250_000, 12_345_678_901].map(millions),
+            ["0.0 million", "0.0 million", "0.1 million", "6.3 million", "12,345.7 million"]
+        );
     }
 
     #[test]

@@ -167,9 +167,8 @@ pub fn country() -> Params {
 /// A page as lines of text: its columns' names and its rows, in columns.
 pub fn table(page: &RowSet) -> Vec<String> {
     let head = page.columns.clone();
-    let rows: Vec<Vec<String>> = std::iter::once(head)
-        .chain(page.rows.iter().map(|row| row.iter().map(cell).collect()))
-        .collect();
+    let rows: Vec<Vec<String>> =
+        std::iter::once(head).chain(page.rows.iter().map(|row| row.iter().map(cell).collect())).collect();
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..page.columns.len()).map(width).collect();
     let line = |row: &Vec<String>| {

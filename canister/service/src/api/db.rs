@@ -4,7 +4,8 @@ use crate::error::Failure;
 use crate::guard;
 use crate::host::Host;
 use crate::limits::{
-    KEY_BYTES_MAX, KEYS_MAX, NAMED, NOTE_BYTES_MAX, REPLY_BYTES_MAX, SCAN_BYTES_DEFAULT, SCAN_BYTES_MAX, VALUE_BYTES_MAX,
+    KEY_BYTES_MAX, KEYS_MAX, NAMED, NOTE_BYTES_MAX, REPLY_BYTES_MAX, SCAN_BYTES_DEFAULT, SCAN_BYTES_MAX,
+    VALUE_BYTES_MAX,
 };
 use crate::ops;
 use crate::schema::SCHEMA_VERSION;
