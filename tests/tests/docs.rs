@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use candid::types::{FuncMode, TypeEnv, TypeInner};
-use candid::{IDLArgs, IDLValue};
+use candid::IDLArgs;
 use candid_parser::utils::CandidSource;
 use icsql_tests::{Local, fits, root};
 use icsql_types::method::{DB_META, SQL_EXECUTE, SQL_MIGRATE, SQL_QUERY};
@@ -144,14 +144,12 @@ impl Runner {
         self.canister.call(&SQL_QUERY, (statement, None)).rows.remove(0).remove(0)
     }
 
-    /// A call as Candid writes it: the method, then its arguments. Those at the end that are optional may be left out.
+    /// A call as icp-cli takes it: the method, then its arguments.
     fn candid(&mut self, call: &str) -> String {
         let (method, arguments) = call.split_once(' ').expect("a method and its arguments");
         let (env, service) = &self.contract;
         let function = env.get_method(service, method).unwrap_or_else(|error| panic!("{method}: {error}"));
-        let mut arguments = candid_parser::parse_idl_args(arguments).unwrap_or_else(|error| panic!("{call}: {error}"));
-        let left_out = function.args.len().saturating_sub(arguments.args.len());
-        arguments.args.extend(std::iter::repeat_n(IDLValue::None, left_out));
+        let arguments = candid_parser::parse_idl_args(arguments).unwrap_or_else(|error| panic!("{call}: {error}"));
         let argument = arguments.to_bytes_with_types(env, &function.args).expect("arguments of the method's types");
         let (id, caller) = (self.canister.id, self.canister.controller);
         let outcome = match function.modes.contains(&FuncMode::Query) {
