@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use candid::types::{FuncMode, TypeEnv, TypeInner};
 use candid::IDLArgs;
+use candid::types::{FuncMode, TypeEnv, TypeInner};
 use candid_parser::utils::CandidSource;
 use icsql_tests::{Local, fits, root};
 use icsql_types::method::{DB_META, SQL_EXECUTE, SQL_MIGRATE, SQL_QUERY};

@@ -74,7 +74,7 @@ With icp-cli (scripts/setup icp puts version 1.5.0 into .tools/bin):
   icp canister call -n {address} -k fetch {canister} sql_query --query \
     '(record {{ sql = "{by_code}"; params = opt variant {{ Positional = vec {{ variant {{ Text = "ZRH" }} }} }} }}, null)'
   icp canister call -n {address} -k fetch {canister} query_call --query \
-    '("{QUERY}", variant {{ Named = vec {{ record {{ "country"; variant {{ Text = "{COUNTRY}" }} }} }} }}, null)'
+    '("{QUERY}", variant {{ Named = vec {{ record {{ "country"; variant {{ Text = "{COUNTRY}" }} }} }} }}, opt record {{ max_rows = opt {PAGE_ROWS} }})'
 
 In JavaScript, with @icp-sdk/core (scripts/setup js installs it):
   node examples/js/main.mjs {address} {canister}
@@ -82,7 +82,7 @@ In JavaScript, with @icp-sdk/core (scripts/setup js installs it):
     import {{ connect }} from "./examples/js/icsql.mjs";
     const db = await connect("{address}", "{canister}");
     console.log(await db.query("{by_code}", ["ZRH"]));
-    console.log(await db.call("{QUERY}", {{ country: "{COUNTRY}" }}));'
+    console.log(await db.call("{QUERY}", {{ country: "{COUNTRY}" }}, {{ maxRows: {PAGE_ROWS} }}));'
 
 In Rust, with ic-agent:
   cargo run -p icsql-example-rust-agent -- {address} {canister}
