@@ -132,7 +132,7 @@ fn insert(deployed: &Deployed, airports: &[Airport], number: u64) -> Result<(Bat
 
 /// The statement that inserts so many rows.
 fn insert_of(rows: usize) -> String {
-    let row = format!("({})", vec!["?"; COLUMNS].join(","));
+    let row = format!("({})", ["?"; COLUMNS].join(","));
     format!("INSERT INTO airport VALUES {}", vec![row; rows].join(","))
 }
 
