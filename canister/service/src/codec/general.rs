@@ -4,6 +4,7 @@ use crate::limits::{DECODING_QUOTA, SKIPPING_QUOTA};
 use candid::CandidType;
 use candid::de::DecoderConfig;
 use candid::ser::{TypeSerialize, ValueSerializer};
+use candid::types::Type;
 use candid::types::internal::{TypeContainer, env_clear};
 use candid::utils::{ArgumentDecoder, decode_args_with_config};
 use core::any::TypeId;
@@ -110,14 +111,20 @@ fn with_header<T: CandidType>(of: TypeId, mut body: impl FnMut(&[u8])) -> Result
     if !known {
         // What the crate remembers of types depends on the order in which it met them.
         env_clear();
-        let mut types = TypeSerialize::new();
-        types.push_type(&T::ty())?;
-        types.serialize()?;
-        let header = [b"DIDL", types.get_result()].concat();
+        let header = header(&T::ty())?;
         body(&header);
         HEADERS.with_borrow_mut(|headers| headers.push((of, header)));
     }
     Ok(())
+}
+
+#[cold]
+#[inline(never)]
+fn header(of: &Type) -> Result<Vec<u8>, candid::Error> {
+    let mut types = TypeSerialize::new();
+    types.push_type(of)?;
+    types.serialize()?;
+    Ok([b"DIDL", types.get_result()].concat())
 }
 
 #[cold]
