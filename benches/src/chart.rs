@@ -6,7 +6,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use crate::report::title;
 use crate::results::Measurement;
-use crate::subject::{BTREEMAP, IC_SQLITE_VFS, ICSQL, SQLITE_HEAP};
+use crate::subject::{BTREEMAP, IC_RUSQLITE, IC_SQLITE_VFS, ICSQL, SQLITE_HEAP};
 
 /// What is shown: the case with its row count, and its label.
 const LINES: [(&str, u32, &str); 26] = [
@@ -39,7 +39,8 @@ const LINES: [(&str, u32, &str); 26] = [
 ];
 
 /// The subjects with their colours, which differ for the colour-blind too, and their marks.
-const SUBJECTS: [(&str, RGBColor, Mark); 4] = [
+const SUBJECTS: [(&str, RGBColor, Mark); 5] = [
+    (IC_RUSQLITE, RGBColor(0xAA, 0x33, 0x77), Mark::Plus),
     (IC_SQLITE_VFS, RGBColor(0xD5, 0x5E, 0x00), Mark::Triangle),
     (BTREEMAP, RGBColor(0x00, 0x8F, 0x68), Mark::Square),
     (SQLITE_HEAP, RGBColor(0x77, 0x77, 0x77), Mark::Cross),
@@ -52,6 +53,7 @@ enum Mark {
     Triangle,
     Square,
     Cross,
+    Plus,
 }
 
 const WIDTH: u32 = 960;
@@ -103,15 +105,16 @@ fn draw(out: &mut String, figures: &[(&str, Vec<Option<u64>>)]) -> Result<(), Bo
     let x = |figure: f64| axis.map(&figure, (left, right));
 
     let font = |size: f64| (FONT, size).into_font().color(&INK);
+    // The SVG backend writes sizes 1.24 times smaller than it is told.
     let text = |words: &str, at: (i32, i32), size: f64, h: HPos| {
-        root.draw(&Text::new(words.to_string(), at, font(size).pos(Pos::new(h, VPos::Center))))
+        root.draw(&Text::new(words.to_string(), at, font(size * 1.24).pos(Pos::new(h, VPos::Center))))
     };
     text("IC instructions, logarithmic scale: further left is cheaper", (left, 22), 16.0, HPos::Left)?;
     let mut at = left;
     for (subject, colour, mark) in SUBJECTS.iter().rev() {
         draw_mark(&root, (at + 6, 50), *colour, *mark)?;
         text(title(subject), (at + 18, 50), 13.0, HPos::Left)?;
-        at += 44 + title(subject).len() as i32 * 7;
+        at += 44 + title(subject).len() as i32 * 8;
     }
 
     // A line for each power of ten.
@@ -145,7 +148,12 @@ fn draw_mark<DB: DrawingBackend>(
         Mark::Circle => root.draw(&Circle::new(at, 6, colour.filled())),
         Mark::Triangle => root.draw(&TriangleMarker::new(at, 7, colour.filled())),
         Mark::Square => root.draw(&Rectangle::new([(at.0 - 5, at.1 - 5), (at.0 + 5, at.1 + 5)], colour.filled())),
-        Mark::Cross => root.draw(&Cross::new(at, 5, colour.stroke_width(2))),
+        Mark::Plus => {
+            let ((x, y), style) = (at, colour.stroke_width(3));
+            root.draw(&PathElement::new(vec![(x - 7, y), (x + 7, y)], style))?;
+            root.draw(&PathElement::new(vec![(x, y - 7), (x, y + 7)], style))
+        }
+        Mark::Cross => root.draw(&Cross::new(at, 6, colour.stroke_width(2))),
     }
 }
 

@@ -52,6 +52,14 @@ pub fn all(root: &Path) -> Vec<Bulk> {
             stable: true,
         },
         Bulk {
+            subject: subject::IC_RUSQLITE,
+            wasm: root.join("target/rusqlite-bench.wasm"),
+            built_by: "scripts/build-rusqlite-bench",
+            argument: b"",
+            sql: true,
+            stable: true,
+        },
+        Bulk {
             subject: subject::SQLITE_HEAP,
             wasm: engine,
             built_by: BUILT_BY,
@@ -77,6 +85,12 @@ impl Bulk {
     /// That it is missing, and what builds it.
     pub fn load(&self) -> Result<Vec<u8>, String> {
         read_built(&format!("bulk work on {}", self.subject), &self.wasm, self.built_by)
+    }
+
+    /// Whether it can be measured: ic-rusqlite needs what not every machine can install, and is left out where it was not
+    /// built.
+    pub fn is_there(&self) -> bool {
+        self.subject != subject::IC_RUSQLITE || self.wasm.exists()
     }
 
     fn has(&self, case: &Case) -> bool {
@@ -158,6 +172,8 @@ const CASES: &[Case] = &[
     case("scan_5000_warm", 5_000, On::All, ROWS_5000, Step::Read("scan_warm", 5_000, 5_000)),
     case("scan_5000_lengths", 5_000, On::Sql, ROWS_5000, Step::Read("scan_lengths", 5_000, 5_000)),
     case("scan_5000_lengths_warm", 5_000, On::Sql, ROWS_5000, Step::Read("scan_lengths_warm", 5_000, 5_000)),
+    case("count_5000", 5_000, On::Sql, ROWS_5000, Step::Read("count", 5_000, 5_000)),
+    case("count_5000_warm", 5_000, On::Sql, ROWS_5000, Step::Read("count_warm", 5_000, 5_000)),
     case("sort_5000", 5_000, On::Sql, &[Step::Items(5_000)], Step::Read("sort", 5_000, 5_000)),
     case("join_2000", 2_000, On::Sql, &[Step::Items(2_000)], Step::Read("join", 2_000, 2_000)),
     case("blob_write_64k", 0, On::All, &[], Step::Work("blob_write", 1, BLOB_64)),
@@ -192,6 +208,8 @@ pub const CHURN: &str = "churn_100_cycles";
 const CHURN_ROWS: u32 = 5_000;
 const CHURN_CYCLE_ROWS: u32 = 1_000;
 const CHURN_CYCLES: u32 = 100;
+/// Cycles after which the image must not grow any more: by then its pages are as full as they get.
+const CHURN_SETTLING_CYCLES: u32 = 25;
 
 /// The names of the cases that are one message.
 pub fn names() -> impl Iterator<Item = &'static str> {
@@ -287,12 +305,12 @@ impl Bench {
     }
 
     /// Deletes and inserts over and over, the row count staying the same. Answers the mean of a cycle and the size of the
-    /// image, which must not grow after the first cycle.
+    /// image, which must not grow once it has settled.
     fn churn(&mut self, bulk: &Bulk) -> Result<Measurement, String> {
         self.0.reinstall()?;
         self.step(Step::Work("insert", 0, CHURN_ROWS))?;
         let (mut instructions, mut total) = (0, Cost::default());
-        let mut first_bytes = None;
+        let mut settled_bytes = 0;
         for cycle in 0..CHURN_CYCLES {
             let first = cycle * CHURN_CYCLE_ROWS;
             for step in [
@@ -304,9 +322,10 @@ impl Bench {
                 total.add(&cost);
             }
             let bytes = self.image_bytes()?;
-            let first_bytes = *first_bytes.get_or_insert(bytes);
-            if bytes > first_bytes {
-                return Err(format!("cycle {cycle}: the image has {bytes} bytes, after the first cycle {first_bytes}"));
+            if cycle < CHURN_SETTLING_CYCLES {
+                settled_bytes = settled_bytes.max(bytes);
+            } else if bytes > settled_bytes {
+                return Err(format!("cycle {cycle}: the image has {bytes} bytes, it had {settled_bytes} at most"));
             }
         }
         // The last rows are those that must be there.
@@ -325,5 +344,6 @@ impl Bench {
     }
 }
 
+const _: () = assert!(CHURN_SETTLING_CYCLES < CHURN_CYCLES);
 // The keys of the last cycle have the length of all.
 const _: () = assert!(CHURN_ROWS + CHURN_CYCLES * CHURN_CYCLE_ROWS <= workload::ROWS_MAX);

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use crate::results::{Measurement, thousands};
-use crate::subject::{BTREEMAP, IC_SQLITE_VFS, ICSQL, NAMES, SQLITE_HEAP};
+use crate::subject::{BTREEMAP, IC_RUSQLITE, IC_SQLITE_VFS, ICSQL, NAMES, SQLITE_HEAP};
 use crate::{cases, chart, growth};
 
 /// Cases of one kind, each with what is done.
@@ -38,6 +38,7 @@ const GROUPS: [Group; 4] = [
             ("seq_get_after_refused_write", "a get after a write that was refused"),
             ("seq_get_after_trapped_write", "a get after a put that trapped"),
             ("seq_get_after_schema_change", "a get after a table was made"),
+            ("upgrade", "an upgrade itself, after 100 keys were written"),
             ("seq_mix_95_5", "95 % gets, 5 % puts, mean of 200 calls"),
         ],
     },
@@ -90,6 +91,8 @@ const GROUPS: [Group; 4] = [
             ("scan_5000_warm", "5,000 rows in order, as text, read before in the same message"),
             ("scan_5000_lengths", "5,000 rows in order, only the lengths"),
             ("scan_5000_lengths_warm", "5,000 rows in order, only the lengths, read before in the same message"),
+            ("count_5000", "`count(*)` of 5,000 rows"),
+            ("count_5000_warm", "`count(*)` of 5,000 rows, counted before in the same message"),
             ("sort_5000", "5,000 rows `ORDER BY` a column without index"),
             ("join_2000", "2,000 rows joined with 100"),
             ("blob_write_64k", "writes a blob of 64 KiB"),
@@ -104,9 +107,10 @@ const GROUPS: [Group; 4] = [
 ];
 
 /// Names of the subjects as pages write them, with the versions that are measured.
-const TITLES: [(&str, &str); 4] = [
+const TITLES: [(&str, &str); 5] = [
     (ICSQL, "icsql"),
     (IC_SQLITE_VFS, "ic-sqlite-vfs 2.1.0"),
+    (IC_RUSQLITE, "ic-rusqlite 0.5.0"),
     (BTREEMAP, "StableBTreeMap 0.7.2"),
     (SQLITE_HEAP, "icsql's engine on the heap"),
 ];
@@ -227,9 +231,9 @@ fn calls(measured: &[Measurement]) -> String {
 /// Every case but growth.
 fn table(measured: &[Measurement]) -> String {
     let titles: Vec<&str> = TITLES.iter().map(|(_, title)| *title).collect();
-    let mut out = format!("| case | what it does | rows | {} |\n|---|---|---:|---:|---:|---:|---:|\n", titles.join(" | "));
+    let mut out = format!("| case | what it does | rows | {} |\n|---|---|---:|---:|---:|---:|---:|---:|\n", titles.join(" | "));
     for group in &GROUPS {
-        let _ = writeln!(out, "| **{}** | | | | | | |", group.title);
+        let _ = writeln!(out, "| **{}** | | | | | | | |", group.title);
         for (case, what) in group.cases {
             for rows in row_counts(measured, case) {
                 let lowest = lowest(measured, case, rows);
@@ -284,10 +288,10 @@ fn grown(measured: &[Measurement]) -> String {
         ("growth_upgrade", "an upgrade, in which the page cache is read"),
     ];
     const LARGE: [(&str, &str); 4] = [
-        ("growth_2gib_upgrade", "an upgrade"),
-        ("growth_2gib_kv_get", "the first get"),
-        ("growth_2gib_sql_indexed", "the first SQL query, by an indexed column"),
-        ("growth_2gib_kv_put", "the first put"),
+        ("growth_large_upgrade", "an upgrade"),
+        ("growth_large_kv_get", "the first get"),
+        ("growth_large_sql_indexed", "the first SQL query, by an indexed column"),
+        ("growth_large_kv_put", "the first put"),
     ];
     let counts = growth::ROWS.map(|rows| format!("{} rows", thousands(rows.into())));
     let mut out = format!("| case | what it does | {} |\n|---|---|---:|---:|---:|\n", counts.join(" | "));
@@ -369,6 +373,6 @@ mod tests {
         ];
         let table = table(&measured);
         let line = table.lines().find(|line| line.starts_with("| `read_1`")).unwrap();
-        assert_eq!(line, "| `read_1` | 1 row by primary key | 1,000 | 3,000 |  | **2,000** | 1,000 |");
+        assert_eq!(line, "| `read_1` | 1 row by primary key | 1,000 | 3,000 |  |  | **2,000** | 1,000 |");
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use icsql_replica::Cost;
 use serde::{Deserialize, Serialize};
 
-use crate::subject::ICSQL;
+use crate::subject::{IC_RUSQLITE, ICSQL};
 use crate::{cases, engine, growth};
 
 /// How far a figure may be off the committed one, in percent and either direction.
@@ -24,11 +24,15 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// Whether a measurement belongs to it. The check leaves many rows, and churn but for icsql's, to the full run.
+    /// Whether a measurement belongs to it. The check leaves to the full run what takes long: many rows, and churn but for
+    /// icsql's. And ic-rusqlite, which not every machine can build.
     pub fn measures(self, case: &str, subject: &str, rows: u32) -> bool {
         let grows = case.starts_with(growth::PREFIX);
         match self {
-            Self::Check => !grows && rows != cases::ROWS[1] && (case != engine::CHURN || subject == ICSQL),
+            Self::Check => {
+                let long = rows == cases::ROWS[1] || (case == engine::CHURN && subject != ICSQL);
+                !grows && !long && subject != IC_RUSQLITE
+            }
             Self::Full => !grows,
             Self::Growth => grows,
         }
@@ -43,12 +47,14 @@ impl Scope {
         committed.into_iter().partition(|m| self.measures(&m.case, &m.subject, m.rows))
     }
 
-    /// The committed results with those in place that a whole run of this scope has measured.
+    /// The committed results with those in place that a whole run of this scope has measured. Those of a subject that it
+    /// could not measure stay.
     pub fn merge(self, committed: Vec<Measurement>, measured: Vec<Measurement>) -> Vec<Measurement> {
-        let (_, others) = self.split(committed);
+        let (mut ours, others) = self.split(committed);
+        ours.retain(|old| measured.iter().all(|new| new.subject != old.subject));
         match self {
             Self::Growth => [others, measured].concat(),
-            Self::Check | Self::Full => [measured, others].concat(),
+            Self::Check | Self::Full => [measured, ours, others].concat(),
         }
     }
 }
@@ -273,6 +279,9 @@ mod tests {
         let committed = vec![measurement("kv_get", 1, 0), measurement("gone", 1, 0), measurement("growth_kv_get", 2, 0)];
         let full = Scope::Full.merge(committed.clone(), vec![measurement("kv_get", 3, 0)]);
         assert_eq!(full, [measurement("kv_get", 3, 0), measurement("growth_kv_get", 2, 0)]);
+        let absent = Measurement { subject: IC_RUSQLITE.to_string(), ..measurement("insert_1000", 5, 0) };
+        let full = Scope::Full.merge(vec![absent.clone()], vec![measurement("kv_get", 3, 0)]);
+        assert_eq!(full, [measurement("kv_get", 3, 0), absent]);
         let growth = Scope::Growth.merge(committed, vec![measurement("growth_kv_put", 4, 0)]);
         assert_eq!(growth, [measurement("kv_get", 1, 0), measurement("gone", 1, 0), measurement("growth_kv_put", 4, 0)]);
     }

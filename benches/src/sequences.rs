@@ -14,8 +14,8 @@ use crate::data::{self, SAMPLES, sample_row};
 use crate::results::Measurement;
 use crate::subject::{BTREEMAP, IC_SQLITE_VFS, ICSQL, Subject};
 
-/// The sequences that end with a get.
-const CASES: [(&str, Measure); 5] = [
+/// The sequences. A write that fails follows one that succeeds, so that what an upgrade has left to do is done before.
+const CASES: [(&str, Measure); 6] = [
     ("seq_get_after_commit", |bench, sample| {
         bench.commit_many(sample)?;
         bench.get(far_row(bench, sample))
@@ -25,11 +25,17 @@ const CASES: [(&str, Measure); 5] = [
         bench.upgrade()?;
         bench.get(far_row(bench, sample))
     }),
+    ("upgrade", |bench, sample| {
+        bench.commit_many(sample)?;
+        bench.canister.upgrade()
+    }),
     ("seq_get_after_refused_write", |bench, sample| {
+        bench.put(sample_row(bench.rows(), sample))?;
         bench.refuse(sample_row(bench.rows(), sample))?;
         bench.get(far_row(bench, sample))
     }),
     ("seq_get_after_trapped_write", |bench, sample| {
+        bench.put(sample_row(bench.rows(), sample))?;
         bench.trap(sample_row(bench.rows(), sample))?;
         bench.get(far_row(bench, sample))
     }),

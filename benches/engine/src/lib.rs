@@ -26,13 +26,14 @@ static DELETE: Sql = Sql::new(sql::DELETE);
 static CLEAR: Sql = Sql::new(sql::CLEAR);
 static GET: Sql = Sql::new(sql::GET);
 static SCAN: Sql = Sql::new(sql::SCAN);
+static COUNT: Sql = Sql::new(sql::COUNT);
 static FILE_INSERT: Sql = Sql::new(sql::FILE_INSERT);
 static FILE_GET: Sql = Sql::new(sql::FILE_GET);
 static SORT: Sql = Sql::new(sql::SORT);
 static JOIN: Sql = Sql::new(sql::JOIN);
 
 const KEPT: &[&Sql] =
-    &[&INSERT, &UPSERT, &UPDATE, &DELETE, &CLEAR, &GET, &SCAN, &FILE_INSERT, &FILE_GET, &SORT, &JOIN];
+    &[&INSERT, &UPSERT, &UPDATE, &DELETE, &CLEAR, &GET, &SCAN, &COUNT, &FILE_INSERT, &FILE_GET, &SORT, &JOIN];
 
 const MIGRATIONS: &[Migration] = &[
     Migration { version: 1, name: "kv", sql: sql::KV },
@@ -216,6 +217,11 @@ impl Store for Engine {
     fn scan_lengths(&mut self, rows: u64) -> Result<Found, String> {
         let length = |row: &Row<'_>, column| Ok::<_, Error>(row.value(column)?.as_bytes().map_or(0, <[u8]>::len));
         self.each_row(&SCAN, (), rows, |row| Ok(length(row, 0)? + length(row, 1)?))
+    }
+
+    fn count(&mut self) -> Result<u64, String> {
+        let counted = self.0.read(|reader| reader.query_row(&COUNT, (), |row| row.integer(0)));
+        counted.map(|count| count.unwrap_or(0).cast_unsigned()).map_err(|error| error.to_string())
     }
 
     fn get_in(&mut self, sql: &str, keys: &[String]) -> Result<Found, String> {

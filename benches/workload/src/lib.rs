@@ -67,6 +67,10 @@ pub trait Store {
     /// Pages of the image and bytes of a page; of what is no SQLite, those of its memory.
     fn image(&mut self) -> Result<(u64, u64), String>;
 
+    /// Counts the rows with a query.
+    fn count(&mut self) -> Result<u64, String> {
+        Err(NO_SQL.to_string())
+    }
     /// Reads keys and values of these keys with one query.
     fn get_in(&mut self, _sql: &str, _keys: &[String]) -> Result<Found, String> {
         Err(NO_SQL.to_string())
@@ -152,6 +156,10 @@ pub fn work(
         }
         "scan" => read(store, count_bytes(ROW_BYTES), warm, counter, |store| store.scan(count.into())),
         "scan_lengths" => read(store, count_bytes(ROW_BYTES), warm, counter, |store| store.scan_lengths(count.into())),
+        "count" => {
+            let counted = |store: &mut _| Store::count(store).map(|rows| Found { rows, bytes: 0 });
+            read(store, count_bytes(0), warm, counter, counted)
+        }
         "blob_read" => {
             let whole = Found { rows: 1, bytes: count.into() };
             read(store, whole, warm, counter, |store| store.blob_read(first))

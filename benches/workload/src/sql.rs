@@ -24,6 +24,8 @@ pub const CLEAR: &str = "DELETE FROM main.kv";
 pub const GET: &str = "SELECT value FROM main.kv WHERE key = ?1";
 /// Columns: key, value.
 pub const SCAN: &str = "SELECT key, value FROM main.kv ORDER BY key";
+/// Column: how many rows.
+pub const COUNT: &str = "SELECT count(*) FROM main.kv";
 /// Parameters: id, bytes.
 pub const FILE_INSERT: &str = "INSERT INTO main.file(id, bytes) VALUES (?1, ?2)";
 /// Parameter: id. Column: bytes.

@@ -144,6 +144,12 @@ impl Store for Sqlite {
         each_row(sql::SCAN, &[], rows, |row| Ok(row.get::<TextLen>(0)?.0 + row.get::<TextLen>(1)?.0))
     }
 
+    fn count(&mut self) -> Result<u64, String> {
+        Db::query(|connection| connection.prepare_cached(sql::COUNT)?.query_scalar::<i64>(&[]))
+            .map(i64::cast_unsigned)
+            .map_err(text)
+    }
+
     fn get_in(&mut self, sql: &str, keys: &[String]) -> Result<Found, String> {
         let values: Vec<&dyn ToSql> = keys.iter().map(|key| key as &dyn ToSql).collect();
         each_row(sql, &values, u64::MAX, two_texts)
