@@ -9,13 +9,14 @@ use crate::results::Measurement;
 use crate::subject::{BTREEMAP, IC_RUSQLITE, IC_SQLITE_VFS, ICSQL, SQLITE_HEAP};
 
 /// What is shown: the case with its row count, and its label.
-const LINES: [(&str, u32, &str); 26] = [
+const LINES: [(&str, u32, &str); 27] = [
     ("kv_get", 2_000, "get"),
     ("kv_get_after_upgrade", 2_000, "get, first after an upgrade"),
     ("kv_get_many_100", 2_000, "get of 100 keys"),
     ("kv_put_existing", 2_000, "put"),
     ("kv_put_new", 2_000, "put of a new key"),
     ("kv_put_after_upgrade", 2_000, "put, first after an upgrade"),
+    ("seq_get_beside_large_values", 2_000, "get beside large values"),
     ("seq_mix_95_5", 2_000, "95 % gets, 5 % puts (mean)"),
     ("read_1", 1_000, "1 row, in a new message"),
     ("read_1_warm", 1_000, "1 row, read before"),
@@ -110,11 +111,11 @@ fn draw(out: &mut String, figures: &[(&str, Vec<Option<u64>>)]) -> Result<(), Bo
         root.draw(&Text::new(words.to_string(), at, font(size * 1.24).pos(Pos::new(h, VPos::Center))))
     };
     text("IC instructions, logarithmic scale: further left is cheaper", (left, 22), 16.0, HPos::Left)?;
-    let mut at = left;
+    let mut at = 24;
     for (subject, colour, mark) in SUBJECTS.iter().rev() {
         draw_mark(&root, (at + 6, 50), *colour, *mark)?;
         text(title(subject), (at + 18, 50), 13.0, HPos::Left)?;
-        at += 44 + title(subject).len() as i32 * 8;
+        at += 44 + title(subject).len() as i32 * 7;
     }
 
     // A line for each power of ten.

@@ -38,6 +38,7 @@ const GROUPS: [Group; 4] = [
             ("seq_get_after_refused_write", "a get after a write that was refused"),
             ("seq_get_after_trapped_write", "a get after a put that trapped"),
             ("seq_get_after_schema_change", "a get after a table was made"),
+            ("seq_get_beside_large_values", "a get of 100 bytes where every tenth value has 60,000"),
             ("upgrade", "an upgrade itself, after 100 keys were written"),
             ("seq_mix_95_5", "95 % gets, 5 % puts, mean of 200 calls"),
         ],
@@ -112,7 +113,7 @@ const TITLES: [(&str, &str); 5] = [
     (IC_SQLITE_VFS, "ic-sqlite-vfs 2.1.0"),
     (IC_RUSQLITE, "ic-rusqlite 0.5.0"),
     (BTREEMAP, "StableBTreeMap 0.7.2"),
-    (SQLITE_HEAP, "icsql's engine on the heap"),
+    (SQLITE_HEAP, "icsql on the heap"),
 ];
 
 /// The name of a subject as pages write it.
@@ -171,7 +172,7 @@ fn between(text: &str, name: &str, block: &str) -> Result<String, String> {
     let missing = |marker: &str| format!("the line `{}` is missing", marker.trim_end());
     let start = text.find(&begin).ok_or_else(|| missing(&begin))? + begin.len();
     let stop = text[start..].find(&end).ok_or_else(|| missing(&end))? + start;
-    Ok(format!("{}\n{}\n{}", &text[..start], block.trim_end(), &text[stop..]))
+    Ok(format!("{}\n{}\n\n{}", &text[..start], block.trim_end(), &text[stop..]))
 }
 
 fn find<'m>(measured: &'m [Measurement], case: &str, subject: &str, rows: u32) -> Option<&'m Measurement> {
@@ -262,15 +263,19 @@ fn others(measured: &[Measurement]) -> String {
             for subject in NAMES.iter().filter(|name| compared(name) && **name != ICSQL) {
                 let Some(theirs) = find(measured, case, subject, rows) else { continue };
                 if theirs.instructions < ours.instructions {
-                    let times = ours.instructions as f64 / theirs.instructions as f64;
-                    let _ = writeln!(
+                    let _ = write!(
                         out,
-                        "- `{case}`, {} rows: {} {}, icsql {} ({times:.2} times)",
+                        "- `{case}`, {} rows: {} {}, icsql {}",
                         thousands(rows.into()),
                         title(subject),
                         thousands(theirs.instructions),
                         thousands(ours.instructions)
                     );
+                    if theirs.instructions > 0 {
+                        let times = ours.instructions as f64 / theirs.instructions as f64;
+                        let _ = write!(out, " ({times:.2} times)");
+                    }
+                    out.push('\n');
                 }
             }
         }

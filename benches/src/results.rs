@@ -6,7 +6,7 @@ use std::path::Path;
 use icsql_replica::Cost;
 use serde::{Deserialize, Serialize};
 
-use crate::subject::{IC_RUSQLITE, ICSQL};
+use crate::subject::{IC_RUSQLITE, ICSQL, NAMES};
 use crate::{cases, engine, growth};
 
 /// How far a figure may be off the committed one, in percent and either direction.
@@ -47,15 +47,18 @@ impl Scope {
         committed.into_iter().partition(|m| self.measures(&m.case, &m.subject, m.rows))
     }
 
-    /// The committed results with those in place that a whole run of this scope has measured. Those of a subject that it
-    /// could not measure stay.
+    /// The committed results with those in place that a run of this scope has measured. Those of a subject that it has not
+    /// measured stay.
     pub fn merge(self, committed: Vec<Measurement>, measured: Vec<Measurement>) -> Vec<Measurement> {
         let (mut ours, others) = self.split(committed);
         ours.retain(|old| measured.iter().all(|new| new.subject != old.subject));
-        match self {
+        let mut merged = match self {
             Self::Growth => [others, measured].concat(),
             Self::Check | Self::Full => [measured, ours, others].concat(),
-        }
+        };
+        // By subject, so that a run of one subject leaves the order as it is.
+        merged.sort_by_key(|m| NAMES.iter().position(|name| *name == m.subject));
+        merged
     }
 }
 

@@ -54,6 +54,11 @@ const MIX: &str = "seq_mix_95_5";
 const MIX_CALLS: u32 = 200;
 const MIX_PUT_EVERY: u32 = 20;
 
+/// A small value among large ones, of which the relatives take up to 64 KiB.
+const LARGE: &str = "seq_get_beside_large_values";
+const LARGE_BYTES: usize = 60_000;
+const LARGE_EVERY: u32 = 10;
+
 /// A row away from those that the sample has written.
 fn far_row(bench: &Bench, sample: u32) -> u32 {
     sample_row(bench.rows(), (sample + SAMPLES / 2) % SAMPLES)
@@ -77,6 +82,15 @@ pub fn run(subject: &Subject, wasm: &[u8]) -> Result<Vec<Measurement>, String> {
     }
     let mean = bench.mix().map_err(|error| format!("{MIX}: {error}"))?;
     measured.push(Measurement::new(MIX, subject.name, rows, mean.instructions, &mean));
+
+    bench.put_large().map_err(|error| format!("{LARGE}: {error}"))?;
+    let small = |bench: &mut Bench, sample| {
+        let row = sample_row(bench.rows(), sample);
+        bench.get(row - row % LARGE_EVERY + LARGE_EVERY / 2)
+    };
+    let samples = bench.samples(LARGE, small)?;
+    let (_, median) = samples[samples.len() / 2];
+    measured.push(Measurement::new(LARGE, subject.name, rows, median.instructions, &median));
     Ok(measured)
 }
 
@@ -129,6 +143,16 @@ impl Bench<'_> {
             Err(_) => Ok(()),
             Ok(_) => Err("the put did not trap".to_string()),
         }
+    }
+
+    /// Puts large values in place of every tenth; those rows are not asked for any more.
+    fn put_large(&mut self) -> Result<(), String> {
+        for row in (0..self.rows()).step_by(LARGE_EVERY as usize) {
+            let argument = Subject::put_argument(&data::key(row), &"large ".repeat(LARGE_BYTES / 6));
+            let (reply, _) = self.canister.call("kv_put", &argument)?;
+            Subject::check_put(&reply)?;
+        }
+        Ok(())
     }
 
     /// The mean of gets and puts of rows in no order.
