@@ -85,7 +85,10 @@ impl Deployed {
     /// # Errors
     /// The replica's reject, in words.
     pub fn query(&mut self, method: &str, argument: &[u8]) -> Result<Vec<u8>, String> {
-        self.replica.query(self.id, controller(), method, argument).result.map_err(|reject| format!("{method}: {reject}"))
+        self.replica
+            .query(self.id, controller(), method, argument)
+            .result
+            .map_err(|reject| format!("{method}: {reject}"))
     }
 
     /// Calls a method of icsql's and expects `Ok`.

@@ -77,9 +77,8 @@ pub fn svg(measured: &[Measurement]) -> Result<String, String> {
     let figures: Vec<(&str, Vec<Option<u64>>)> = LINES
         .iter()
         .map(|(case, rows, label)| {
-            let of = |subject: &str| {
-                measured.iter().find(|m| m.case == *case && m.rows == *rows && m.subject == subject)
-            };
+            let of =
+                |subject: &str| measured.iter().find(|m| m.case == *case && m.rows == *rows && m.subject == subject);
             let line: Vec<_> = SUBJECTS.iter().map(|(subject, ..)| of(subject).map(|m| m.instructions)).collect();
             match line.iter().any(Option::is_some) {
                 true => Ok((*label, line)),

@@ -248,12 +248,7 @@ pub fn run(bulk: &Bulk, scope: Scope) -> Result<Vec<Measurement>, String> {
 ///
 /// # Errors
 /// What went wrong, in words.
-pub fn run_one(
-    bulk: &Bulk,
-    wasm: &[u8],
-    case: &str,
-    config: Config,
-) -> Result<(Cost, u64, Option<Profile>), String> {
+pub fn run_one(bulk: &Bulk, wasm: &[u8], case: &str, config: Config) -> Result<(Cost, u64, Option<Profile>), String> {
     let case = CASES
         .iter()
         .find(|c| c.name == case && bulk.has(c))

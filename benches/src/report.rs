@@ -232,7 +232,8 @@ fn calls(measured: &[Measurement]) -> String {
 /// Every case but growth.
 fn table(measured: &[Measurement]) -> String {
     let titles: Vec<&str> = TITLES.iter().map(|(_, title)| *title).collect();
-    let mut out = format!("| case | what it does | rows | {} |\n|---|---|---:|---:|---:|---:|---:|---:|\n", titles.join(" | "));
+    let mut out =
+        format!("| case | what it does | rows | {} |\n|---|---|---:|---:|---:|---:|---:|---:|\n", titles.join(" | "));
     for group in &GROUPS {
         let _ = writeln!(out, "| **{}** | | | | | | | |", group.title);
         for (case, what) in group.cases {

@@ -279,14 +279,18 @@ mod tests {
 
     #[test]
     fn a_run_replaces_what_it_measures_and_nothing_else() {
-        let committed = vec![measurement("kv_get", 1, 0), measurement("gone", 1, 0), measurement("growth_kv_get", 2, 0)];
+        let committed =
+            vec![measurement("kv_get", 1, 0), measurement("gone", 1, 0), measurement("growth_kv_get", 2, 0)];
         let full = Scope::Full.merge(committed.clone(), vec![measurement("kv_get", 3, 0)]);
         assert_eq!(full, [measurement("kv_get", 3, 0), measurement("growth_kv_get", 2, 0)]);
         let absent = Measurement { subject: IC_RUSQLITE.to_string(), ..measurement("insert_1000", 5, 0) };
         let full = Scope::Full.merge(vec![absent.clone()], vec![measurement("kv_get", 3, 0)]);
         assert_eq!(full, [measurement("kv_get", 3, 0), absent]);
         let growth = Scope::Growth.merge(committed, vec![measurement("growth_kv_put", 4, 0)]);
-        assert_eq!(growth, [measurement("kv_get", 1, 0), measurement("gone", 1, 0), measurement("growth_kv_put", 4, 0)]);
+        assert_eq!(
+            growth,
+            [measurement("kv_get", 1, 0), measurement("gone", 1, 0), measurement("growth_kv_put", 4, 0)]
+        );
     }
 
     #[test]

@@ -120,13 +120,7 @@ fn spread(stored: u32, count: u32) -> Vec<String> {
 ///
 /// # Errors
 /// What the store answers; a result that is not what was stored; a name that does not exist.
-pub fn work(
-    store: &mut impl Store,
-    name: &str,
-    first: u32,
-    count: u32,
-    counter: fn() -> u64,
-) -> Result<u64, String> {
+pub fn work(store: &mut impl Store, name: &str, first: u32, count: u32, counter: fn() -> u64) -> Result<u64, String> {
     let (kind, warm) = name.strip_suffix("_warm").map_or((name, false), |kind| (kind, true));
     let end = first.saturating_add(count);
     let count_bytes = |bytes: u64| Found { rows: count.into(), bytes: u64::from(count) * bytes };

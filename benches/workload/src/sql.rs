@@ -6,8 +6,7 @@ CREATE TABLE file(id INTEGER PRIMARY KEY, bytes BLOB NOT NULL) STRICT;
 CREATE TABLE label(id INTEGER PRIMARY KEY, text TEXT NOT NULL) STRICT;
 CREATE TABLE item(id INTEGER PRIMARY KEY, label INTEGER NOT NULL, place INTEGER NOT NULL, text TEXT NOT NULL) STRICT";
 /// The table of keys and values.
-pub const KV: &str =
-    "CREATE TABLE kv(key TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL) STRICT, WITHOUT ROWID";
+pub const KV: &str = "CREATE TABLE kv(key TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL) STRICT, WITHOUT ROWID";
 
 /// Parameters: key, value.
 pub const INSERT: &str = "INSERT INTO main.kv(key, value) VALUES (?1, ?2)";

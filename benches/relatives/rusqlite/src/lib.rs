@@ -22,7 +22,8 @@ fn init() {
 
 #[ic_cdk::post_upgrade]
 fn post_upgrade() {
-    let opened = with_connection(|connection| connection.query_row("SELECT count(*) FROM sqlite_schema", (), |_| Ok(())));
+    let opened =
+        with_connection(|connection| connection.query_row("SELECT count(*) FROM sqlite_schema", (), |_| Ok(())));
     if let Err(error) = opened {
         ic_cdk::trap(text(error));
     }

@@ -11,8 +11,7 @@ use ic_sqlite_vfs::db::{Row, TextLen, ToSql};
 use ic_sqlite_vfs::{Db, DbError, DefaultMemoryImpl, MemoryId, MemoryManager};
 use icsql_bench_workload::{Found, Pair, Store, sql};
 
-const MIGRATIONS: &[Migration] =
-    &[Migration { version: 1, sql: sql::KV }, Migration { version: 2, sql: sql::TABLES }];
+const MIGRATIONS: &[Migration] = &[Migration { version: 1, sql: sql::KV }, Migration { version: 2, sql: sql::TABLES }];
 
 #[ic_cdk::init]
 fn init() {
