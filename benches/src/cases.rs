@@ -4,31 +4,29 @@
 //! charged like one, save for dirty heap pages. A case is the median, by instructions, of calls with keys that are
 //! spread over the key range, so that neither a lucky place in a page nor a split decides.
 
-use candid::Principal;
-use icsql_replica::{CanisterSettings, Config, Cost, InstallMode, Profile, Replica};
+use icsql_replica::{Config, Cost, Profile};
 
+use crate::canister::Deployed;
 use crate::data::{self, SAMPLES, sample_row};
 use crate::results::Measurement;
-use crate::subject::Subject;
+use crate::subject::{ICSQL, Subject};
 
-const KEYS_MANY: u32 = 100;
+/// The row counts of a full run; the drift check measures the first again.
+pub const ROWS: [u32; 2] = [2_000, 20_000];
 
-/// More than any run of the cases spends.
-const CYCLES: u128 = 1_000_000_000_000_000_000;
+/// Keys of a call about many.
+pub(crate) const KEYS_MANY: u32 = 100;
 
 /// A canister with the data in it.
-struct Bench<'a> {
-    subject: &'a Subject,
-    wasm: &'a [u8],
-    replica: Replica,
-    canister: Principal,
-    controller: Principal,
+pub(crate) struct Bench<'a> {
+    pub(crate) subject: &'a Subject,
+    pub(crate) canister: Deployed,
     /// How often each row was put after the first time; the revision tells the value stored.
     revisions: Vec<u32>,
 }
 
 /// Makes one sample of a case.
-type Measure = fn(&mut Bench, u32) -> Result<Cost, String>;
+pub(crate) type Measure = fn(&mut Bench, u32) -> Result<Cost, String>;
 
 /// The cases in the order in which they run on one canister: each finds what the ones before it left.
 const CASES: [(&str, Measure); 7] = [
@@ -64,7 +62,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 }
 
 fn cases(subject: &Subject) -> impl Iterator<Item = (&'static str, Measure)> {
-    let own = if subject.name == crate::engine::SUBJECT { OWN_CASES.as_slice() } else { &[] };
+    let own = if subject.name == ICSQL { OWN_CASES.as_slice() } else { &[] };
     CASES.iter().chain(own).copied()
 }
 
@@ -75,16 +73,7 @@ pub fn run(subject: &Subject, wasm: &[u8], rows: u32) -> Result<Vec<Measurement>
     for (case, measure) in cases(subject) {
         let samples = bench.samples(case, measure)?;
         let (_, median) = samples[samples.len() / 2];
-        measured.push(Measurement {
-            case: case.to_string(),
-            subject: subject.name.to_string(),
-            rows,
-            instructions: median.instructions,
-            heap_pages: median.heap_pages,
-            stable_pages: median.stable_pages,
-            stable_bytes_read: median.stable_bytes_read,
-            stable_bytes_written: median.stable_bytes_written,
-        });
+        measured.push(Measurement::new(case, subject.name, rows, median.instructions, &median));
     }
     Ok(measured)
 }
@@ -100,14 +89,14 @@ pub fn run_one(
     let profiles = config.profile;
     let mut bench = Bench::new(subject, wasm, rows, config)?;
     for (name, measure) in cases(subject) {
-        bench.replica.set_profiling(profiles && name == case);
+        bench.canister.replica.set_profiling(profiles && name == case);
         let samples = bench.samples(name, measure)?;
         if name == case {
             let (sample, cost) = samples[samples.len() / 2];
             if !profiles {
                 return Ok((cost, None));
             }
-            let mut profiles = bench.replica.take_profiles(bench.canister).map_err(|reject| reject.to_string())?;
+            let mut profiles = bench.canister.take_profiles()?;
             // Every sample ends with the call that is measured.
             let per_sample = profiles.len() / samples.len();
             let profile = profiles.swap_remove(per_sample * (sample as usize + 1) - 1);
@@ -121,16 +110,10 @@ pub fn run_one(
 }
 
 impl<'a> Bench<'a> {
-    fn new(subject: &'a Subject, wasm: &'a [u8], rows: u32, config: Config) -> Result<Self, String> {
-        let mut replica = Replica::new(config);
-        let controller = Principal::self_authenticating(b"the controller of every subject");
-        let canister = replica.create_canister(CanisterSettings {
-            controllers: vec![controller],
-            cycles: CYCLES,
-            ..CanisterSettings::default()
-        });
-        let mut bench = Bench { subject, wasm, replica, canister, controller, revisions: Vec::new() };
-        bench.install(InstallMode::Install)?;
+    pub(crate) fn new(subject: &'a Subject, wasm: &[u8], rows: u32, config: Config) -> Result<Self, String> {
+        let no_argument = candid::encode_args(()).expect("nothing can be encoded");
+        let canister = Deployed::new(wasm, &no_argument, config)?;
+        let mut bench = Bench { subject, canister, revisions: Vec::new() };
         for row in 0..rows {
             bench.put(row).map_err(|error| format!("loading row {row}: {error}"))?;
         }
@@ -138,7 +121,7 @@ impl<'a> Bench<'a> {
     }
 
     /// Costs of the samples of a case with their numbers, cheapest first.
-    fn samples(&mut self, case: &str, measure: Measure) -> Result<Vec<(u32, Cost)>, String> {
+    pub(crate) fn samples(&mut self, case: &str, measure: Measure) -> Result<Vec<(u32, Cost)>, String> {
         let mut samples = Vec::new();
         for sample in 0..SAMPLES {
             let cost = measure(self, sample).map_err(|error| format!("{case}, {} rows: {error}", self.rows()))?;
@@ -148,20 +131,8 @@ impl<'a> Bench<'a> {
         Ok(samples)
     }
 
-    fn install(&mut self, mode: InstallMode) -> Result<(), String> {
-        let no_argument = candid::encode_args(()).expect("nothing can be encoded");
-        let outcome = self.replica.install(self.canister, mode, self.wasm, &no_argument, self.controller);
-        outcome.result.map(drop).map_err(|reject| format!("{mode:?}: {reject}"))
-    }
-
-    fn call(&mut self, method: &str, argument: &[u8]) -> Result<(Vec<u8>, Cost), String> {
-        let outcome = self.replica.update(self.canister, self.controller, method, argument);
-        let reply = outcome.result.map_err(|reject| format!("{method}: {reject}"))?;
-        Ok((reply, outcome.cost))
-    }
-
     /// Puts a value that differs from the stored one; a row that is not stored yet must be the next one.
-    fn put(&mut self, row: u32) -> Result<Cost, String> {
+    pub(crate) fn put(&mut self, row: u32) -> Result<Cost, String> {
         let index = row as usize;
         if index == self.revisions.len() {
             self.revisions.push(0);
@@ -169,13 +140,13 @@ impl<'a> Bench<'a> {
             self.revisions[index] += 1;
         }
         let argument = Subject::put_argument(&data::key(row), &self.value(row));
-        let (reply, cost) = self.call("kv_put", &argument)?;
+        let (reply, cost) = self.canister.call("kv_put", &argument)?;
         Subject::check_put(&reply).map_err(|error| format!("kv_put: {error}"))?;
         Ok(cost)
     }
 
-    fn get(&mut self, row: u32) -> Result<Cost, String> {
-        let (reply, cost) = self.call("kv_get", &Subject::get_argument(&data::key(row)))?;
+    pub(crate) fn get(&mut self, row: u32) -> Result<Cost, String> {
+        let (reply, cost) = self.canister.call("kv_get", &Subject::get_argument(&data::key(row)))?;
         let value = Subject::decode_get(&reply).map_err(|error| format!("kv_get: {error}"))?;
         if value != Some(self.value(row)) {
             return Err(format!("kv_get of row {row} answered {value:?}"));
@@ -189,7 +160,7 @@ impl<'a> Bench<'a> {
         let step = (self.rows() / KEYS_MANY - 1) | 1;
         let rows: Vec<u32> = (0..KEYS_MANY).map(|i| i * step + sample % step).collect();
         let keys: Vec<String> = rows.iter().map(|&row| data::key(row)).collect();
-        let (reply, cost) = self.call("kv_get_many", &Subject::get_many_argument(&keys))?;
+        let (reply, cost) = self.canister.call("kv_get_many", &Subject::get_many_argument(&keys))?;
         let values = self.subject.decode_get_many(&reply).map_err(|error| format!("kv_get_many: {error}"))?;
         if !values.iter().eq(rows.iter().map(|&row| Some(self.value(row))).collect::<Vec<_>>().iter()) {
             return Err("kv_get_many answered other values".to_string());
@@ -200,7 +171,7 @@ impl<'a> Bench<'a> {
     /// Lists entries with their values from the sample's row on.
     fn list(&mut self, sample: u32) -> Result<Cost, String> {
         let first = sample_row(self.rows() - KEYS_MANY, sample);
-        let (reply, cost) = self.call("kv_list", &Subject::list_argument(&data::key(first), KEYS_MANY))?;
+        let (reply, cost) = self.canister.call("kv_list", &Subject::list_argument(&data::key(first), KEYS_MANY))?;
         let values = Subject::decode_list(&reply).map_err(|error| format!("kv_list: {error}"))?;
         if !values.into_iter().eq((first..first + KEYS_MANY).map(|row| (data::key(row), self.value(row)))) {
             return Err("kv_list answered other entries".to_string());
@@ -209,35 +180,35 @@ impl<'a> Bench<'a> {
     }
 
     /// Puts other values in place of those of neighbouring rows, in one call.
-    fn write(&mut self, sample: u32) -> Result<Cost, String> {
+    pub(crate) fn write(&mut self, sample: u32) -> Result<Cost, String> {
         let first = sample_row(self.rows() - KEYS_MANY, sample);
         let rows: Vec<u32> = (first..first + KEYS_MANY).collect();
         for &row in &rows {
             self.revisions[row as usize] += 1;
         }
         let puts: Vec<_> = rows.iter().map(|&row| (data::key(row), self.value(row))).collect();
-        let (reply, cost) = self.call("kv_write", &Subject::write_argument(puts))?;
+        let (reply, cost) = self.canister.call("kv_write", &Subject::write_argument(puts))?;
         Subject::check_put(&reply).map_err(|error| format!("kv_write: {error}"))?;
         Ok(cost)
     }
 
     fn delete(&mut self, row: u32) -> Result<Cost, String> {
-        let (reply, cost) = self.call("kv_delete", &Subject::get_argument(&data::key(row)))?;
+        let (reply, cost) = self.canister.call("kv_delete", &Subject::get_argument(&data::key(row)))?;
         match Subject::decode_delete(&reply).map_err(|error| format!("kv_delete: {error}"))? {
             1 => Ok(cost),
             deleted => Err(format!("kv_delete of row {row} deleted {deleted}")),
         }
     }
 
-    fn upgrade(&mut self) -> Result<(), String> {
-        self.install(InstallMode::UPGRADE)
+    pub(crate) fn upgrade(&mut self) -> Result<(), String> {
+        self.canister.upgrade().map(drop)
     }
 
-    fn rows(&self) -> u32 {
+    pub(crate) fn rows(&self) -> u32 {
         self.revisions.len() as u32
     }
 
-    fn value(&self, row: u32) -> String {
+    pub(crate) fn value(&self, row: u32) -> String {
         data::value(row, self.revisions[row as usize])
     }
 }

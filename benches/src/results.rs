@@ -1,13 +1,66 @@
 //! The results: JSON, table, and what changed since they were committed.
 
-use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
 
+use icsql_replica::Cost;
 use serde::{Deserialize, Serialize};
+
+use crate::subject::{IC_RUSQLITE, ICSQL, NAMES};
+use crate::{cases, engine, growth};
 
 /// How far a figure may be off the committed one, in percent and either direction.
 const DRIFT_PERCENT_MAX: f64 = 2.0;
+
+/// How much is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// What the drift check measures again.
+    Check,
+    /// All but growth.
+    Full,
+    /// What takes many rows.
+    Growth,
+}
+
+impl Scope {
+    /// Whether a measurement belongs to it. The check leaves to the full run what takes long: many rows, and churn but for
+    /// icsql's. And ic-rusqlite, which not every machine can build.
+    pub fn measures(self, case: &str, subject: &str, rows: u32) -> bool {
+        let grows = case.starts_with(growth::PREFIX);
+        match self {
+            Self::Check => {
+                let long = rows == cases::ROWS[1] || (case == engine::CHURN && subject != ICSQL);
+                !grows && !long && subject != IC_RUSQLITE
+            }
+            Self::Full => !grows,
+            Self::Growth => grows,
+        }
+    }
+
+    /// Those of the committed results that this scope measures.
+    pub fn of(self, committed: Vec<Measurement>) -> Vec<Measurement> {
+        self.split(committed).0
+    }
+
+    fn split(self, committed: Vec<Measurement>) -> (Vec<Measurement>, Vec<Measurement>) {
+        committed.into_iter().partition(|m| self.measures(&m.case, &m.subject, m.rows))
+    }
+
+    /// The committed results with those in place that a run of this scope has measured. Those of a subject that it has not
+    /// measured stay.
+    pub fn merge(self, committed: Vec<Measurement>, measured: Vec<Measurement>) -> Vec<Measurement> {
+        let (mut ours, others) = self.split(committed);
+        ours.retain(|old| measured.iter().all(|new| new.subject != old.subject));
+        let mut merged = match self {
+            Self::Growth => [others, measured].concat(),
+            Self::Check | Self::Full => [measured, ours, others].concat(),
+        };
+        // By subject, so that a run of one subject leaves the order as it is.
+        merged.sort_by_key(|m| NAMES.iter().position(|name| *name == m.subject));
+        merged
+    }
+}
 
 /// What one call cost.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -28,20 +81,43 @@ pub struct Measurement {
     pub stable_bytes_read: u64,
     /// Bytes written to stable memory.
     pub stable_bytes_written: u64,
+    /// Bytes of the image afterwards, in cases that are about its size.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image_bytes: Option<u64>,
+    /// Milliseconds on the machine that measured, where a person waits for them. They drift by nature.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub millis: Option<u64>,
 }
 
 impl Measurement {
+    /// A case with what its message cost. `instructions` are those that the case reports.
+    pub fn new(case: &str, subject: &str, rows: u32, instructions: u64, cost: &Cost) -> Self {
+        Self {
+            case: case.to_string(),
+            subject: subject.to_string(),
+            rows,
+            instructions,
+            heap_pages: cost.heap_pages,
+            stable_pages: cost.stable_pages,
+            stable_bytes_read: cost.stable_bytes_read,
+            stable_bytes_written: cost.stable_bytes_written,
+            image_bytes: None,
+            millis: None,
+        }
+    }
+
     fn key(&self) -> (&str, &str, u32) {
         (&self.case, &self.subject, self.rows)
     }
 
-    fn figures(&self) -> [(&'static str, u64); 5] {
+    fn figures(&self) -> [(&'static str, u64); 6] {
         [
             ("instructions", self.instructions),
             ("heap_pages", self.heap_pages),
             ("stable_pages", self.stable_pages),
             ("stable_bytes_read", self.stable_bytes_read),
             ("stable_bytes_written", self.stable_bytes_written),
+            ("image_bytes", self.image_bytes.unwrap_or(0)),
         ]
     }
 }
@@ -93,7 +169,7 @@ pub fn to_table(measured: &[Measurement]) -> String {
     }
 
     out.push_str("\nEvery figure\n\n");
-    let columns = ["instructions", "heap pages", "stable pages", "bytes read", "bytes written"];
+    let columns = ["instructions", "heap pages", "stable pages", "bytes read", "bytes written", "image bytes"];
     let _ = write!(out, "| {:<13} | {:<22} | {:>7} |", "subject", "case", "rows");
     for column in columns {
         let _ = write!(out, " {column:>13} |");
@@ -126,8 +202,7 @@ pub fn thousands(n: u64) -> String {
     out
 }
 
-/// One line for each figure that is off by more than the limit, and for each case that is on one side only. Committed
-/// cases with a subject and row count that were not measured are left alone.
+/// One line for each figure that is off by more than the limit, and for each measurement that is on one side only.
 pub fn drifts(committed: &[Measurement], measured: &[Measurement]) -> Vec<String> {
     let mut drifts = Vec::new();
     for new in measured {
@@ -144,10 +219,9 @@ pub fn drifts(committed: &[Measurement], measured: &[Measurement]) -> Vec<String
             }
         }
     }
-    let measured_sets: BTreeSet<_> = measured.iter().map(|m| (&m.subject, m.rows)).collect();
     for old in committed {
         let (case, subject, rows) = old.key();
-        if measured_sets.contains(&(&old.subject, old.rows)) && measured.iter().all(|new| new.key() != old.key()) {
+        if measured.iter().all(|new| new.key() != old.key()) {
             drifts.push(format!("{case}, {subject}, {rows} rows: committed, but no longer measured"));
         }
     }
@@ -159,16 +233,7 @@ mod tests {
     use super::*;
 
     fn measurement(case: &str, instructions: u64, heap_pages: u64) -> Measurement {
-        Measurement {
-            case: case.to_string(),
-            subject: "icsql".to_string(),
-            rows: 2_000,
-            instructions,
-            heap_pages,
-            stable_pages: 0,
-            stable_bytes_read: 0,
-            stable_bytes_written: 0,
-        }
+        Measurement::new(case, ICSQL, 2_000, instructions, &Cost { heap_pages, ..Cost::default() })
     }
 
     #[test]
@@ -201,8 +266,31 @@ mod tests {
                 "kv_put_new, icsql, 2000 rows: committed, but no longer measured"
             ]
         );
-        let elsewhere = [Measurement { rows: 20_000, ..measurement("kv_put_new", 1, 0) }];
-        assert_eq!(drifts(&elsewhere, &[]), [""; 0]);
+    }
+
+    #[test]
+    fn the_check_leaves_out_what_takes_long() {
+        let many = Measurement { rows: 20_000, ..measurement("kv_get", 1, 0) };
+        let churn = |subject: &str| Measurement { subject: subject.to_string(), ..measurement(engine::CHURN, 1, 0) };
+        let committed = vec![measurement("kv_get", 1, 0), many, churn("btreemap"), measurement("growth_kv_get", 2, 0)];
+        assert_eq!(Scope::Check.of(committed), [measurement("kv_get", 1, 0)]);
+        assert_eq!(Scope::Check.of(vec![churn(ICSQL)]), [churn(ICSQL)]);
+    }
+
+    #[test]
+    fn a_run_replaces_what_it_measures_and_nothing_else() {
+        let committed =
+            vec![measurement("kv_get", 1, 0), measurement("gone", 1, 0), measurement("growth_kv_get", 2, 0)];
+        let full = Scope::Full.merge(committed.clone(), vec![measurement("kv_get", 3, 0)]);
+        assert_eq!(full, [measurement("kv_get", 3, 0), measurement("growth_kv_get", 2, 0)]);
+        let absent = Measurement { subject: IC_RUSQLITE.to_string(), ..measurement("insert_1000", 5, 0) };
+        let full = Scope::Full.merge(vec![absent.clone()], vec![measurement("kv_get", 3, 0)]);
+        assert_eq!(full, [measurement("kv_get", 3, 0), absent]);
+        let growth = Scope::Growth.merge(committed, vec![measurement("growth_kv_put", 4, 0)]);
+        assert_eq!(
+            growth,
+            [measurement("kv_get", 1, 0), measurement("gone", 1, 0), measurement("growth_kv_put", 4, 0)]
+        );
     }
 
     #[test]

@@ -5,6 +5,19 @@ use std::path::{Path, PathBuf};
 use candid::{CandidType, Decode, Deserialize, Encode, Reserved};
 use icsql_types::{Deleted, Entry, KvList, KvOperation, KvPage, KvValue};
 
+/// This project.
+pub const ICSQL: &str = "icsql";
+/// The nearest relative.
+pub const IC_SQLITE_VFS: &str = "ic-sqlite-vfs";
+/// SQLite through WASI and a file system in stable memory; for bulk work only.
+pub const IC_RUSQLITE: &str = "ic-rusqlite";
+/// The engine on memories on the heap, for bulk work only.
+pub const SQLITE_HEAP: &str = "sqlite-heap";
+/// `StableBTreeMap` of ic-stable-structures.
+pub const BTREEMAP: &str = "btreemap";
+/// All of them, in the order of tables.
+pub const NAMES: [&str; 5] = [ICSQL, IC_SQLITE_VFS, IC_RUSQLITE, SQLITE_HEAP, BTREEMAP];
+
 /// A canister with the methods `kv_put`, `kv_get` and `kv_get_many`. All take the same arguments.
 pub struct Subject {
     /// Its name in the results.
@@ -35,19 +48,19 @@ pub fn all(root: &Path) -> Vec<Subject> {
     let fixtures = root.join("tests/canisters/target/wasm32-unknown-unknown/release");
     vec![
         Subject {
-            name: "icsql",
+            name: ICSQL,
             wasm: root.join("target/icsql.wasm"),
             built_by: "scripts/build",
             many_reply: ManyReply::Page,
         },
         Subject {
-            name: "ic-sqlite-vfs",
+            name: IC_SQLITE_VFS,
             wasm: fixtures.join("sqlite_vfs_canister.wasm"),
             built_by: FIXTURES,
             many_reply: ManyReply::Values,
         },
         Subject {
-            name: "btreemap",
+            name: BTREEMAP,
             wasm: fixtures.join("btreemap_canister.wasm"),
             built_by: FIXTURES,
             many_reply: ManyReply::Values,

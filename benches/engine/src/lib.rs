@@ -1,5 +1,9 @@
-//! Bulk work on the engine, measured from inside the message: every method answers the instructions that the work took
-//! by `performance_counter(0)`, without arguments, reply and dirty heap pages. Texts are made before the count begins.
+//! Bulk work on the engine, measured from inside the message: `work` and `read` answer the instructions that the work took by
+//! `performance_counter(0)`, without arguments, reply and dirty heap pages.
+//!
+//! Installed with the argument `heap`, the canister keeps its memories on the heap in place of stable memory. All else is the
+//! same, the commit protocol and the page hashes too, so that the difference is what stable memory costs. Such a database
+//! is empty after an upgrade.
 
 // The canister is nothing without the platform.
 #![cfg(target_arch = "wasm32")]
@@ -7,40 +11,42 @@
 use std::cell::RefCell;
 use std::ops::ControlFlow;
 
-use ic_cdk::api::performance_counter;
+use ic_cdk::api::{msg_arg_data, performance_counter};
+use icsql_bench_workload::{Found, Pair, Store, sql};
+use icsql_engine::stable::heap::HeapMemory;
 use icsql_engine::stable::ic0::Ic0Memory;
 use icsql_engine::stable::manager::MemoryManager;
 use icsql_engine::stable::{DATABASE_MEMORY_ID, PAGE_HASH_MEMORY_ID};
-use icsql_engine::{Budget, Database, Error, Migration, OpenOptions, Reader, Sql};
+use icsql_engine::{Budget, Database, Error, Migration, OpenOptions, Params, Reader, Row, Sql, SqlText, Writer};
 
-static INSERT: Sql = Sql::new("INSERT INTO main.kv(key, value) VALUES (?1, ?2)");
-static UPDATE: Sql = Sql::new("UPDATE main.kv SET value = ?2 WHERE key = ?1");
-static SCAN: Sql = Sql::new("SELECT key, value FROM main.kv ORDER BY key");
+static INSERT: Sql = Sql::new(sql::INSERT);
+static UPSERT: Sql = Sql::new(sql::UPSERT);
+static UPDATE: Sql = Sql::new(sql::UPDATE);
+static DELETE: Sql = Sql::new(sql::DELETE);
+static CLEAR: Sql = Sql::new(sql::CLEAR);
+static GET: Sql = Sql::new(sql::GET);
+static SCAN: Sql = Sql::new(sql::SCAN);
+static COUNT: Sql = Sql::new(sql::COUNT);
+static FILE_INSERT: Sql = Sql::new(sql::FILE_INSERT);
+static FILE_GET: Sql = Sql::new(sql::FILE_GET);
+static SORT: Sql = Sql::new(sql::SORT);
+static JOIN: Sql = Sql::new(sql::JOIN);
 
-const MIGRATIONS: &[Migration] = &[Migration {
-    version: 1,
-    name: "kv",
-    sql: "CREATE TABLE kv(key TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL) STRICT, WITHOUT ROWID",
-}];
+const KEPT: &[&Sql] =
+    &[&INSERT, &UPSERT, &UPDATE, &DELETE, &CLEAR, &GET, &SCAN, &COUNT, &FILE_INSERT, &FILE_GET, &SORT, &JOIN];
+
+const MIGRATIONS: &[Migration] = &[
+    Migration { version: 1, name: "kv", sql: sql::KV },
+    Migration { version: 2, name: "files and items", sql: sql::TABLES },
+];
 
 thread_local! {
-    static DATABASE: RefCell<Option<Database>> = const { RefCell::new(None) };
+    static STORE: RefCell<Option<Engine>> = const { RefCell::new(None) };
 }
 
 #[ic_cdk::init]
 fn init() {
-    let opened = (|| {
-        let manager = MemoryManager::open(Ic0Memory).map_err(|error| error.to_string())?;
-        let (image, hashes) = (manager.get(DATABASE_MEMORY_ID), manager.get(PAGE_HASH_MEMORY_ID));
-        let mut database = Database::open(image, hashes, OpenOptions::default()).map_err(|error| error.to_string())?;
-        database.migrate(MIGRATIONS).map_err(|error| error.to_string())?;
-        database.keep(&[&INSERT, &UPDATE, &SCAN]).map_err(|error| error.to_string())?;
-        Ok::<_, String>(database)
-    })();
-    match opened {
-        Ok(database) => DATABASE.set(Some(database)),
-        Err(error) => ic_cdk::trap(error),
-    }
+    open(msg_arg_data() == b"heap");
 }
 
 #[ic_cdk::post_upgrade]
@@ -48,22 +54,50 @@ fn post_upgrade() {
     init();
 }
 
-/// Runs `work` and answers what it took.
-fn measure(work: impl FnOnce(&mut Database) -> Result<(), Error>) -> Result<u64, String> {
-    DATABASE.with_borrow_mut(|database| {
-        let database = database.as_mut().ok_or("the database is not open")?;
-        let start = performance_counter(0);
-        work(database).map_err(|error| error.to_string())?;
-        Ok(performance_counter(0) - start)
-    })
+fn open(on_heap: bool) {
+    let opened = (|| {
+        let text = |error: Error| error.to_string();
+        let mut database = if on_heap {
+            Database::open(HeapMemory::new(), HeapMemory::new(), OpenOptions::default()).map_err(text)?
+        } else {
+            let manager = MemoryManager::open(Ic0Memory).map_err(|error| error.to_string())?;
+            let (image, hashes) = (manager.get(DATABASE_MEMORY_ID), manager.get(PAGE_HASH_MEMORY_ID));
+            Database::open(image, hashes, OpenOptions::default()).map_err(text)?
+        };
+        database.migrate(MIGRATIONS).map_err(text)?;
+        database.keep(KEPT).map_err(text)?;
+        Ok::<_, String>(Engine(database))
+    })();
+    match opened {
+        Ok(store) => STORE.set(Some(store)),
+        Err(error) => ic_cdk::trap(error),
+    }
 }
 
-/// Runs SQL as one transaction, VACUUM among it, for tests of faults. Answers the instructions that COMMIT took and the
-/// pages that it wrote.
+fn with<T>(body: impl FnOnce(&mut Engine) -> Result<T, String>) -> Result<T, String> {
+    STORE.with_borrow_mut(|store| body(store.as_mut().ok_or("the database is not open")?))
+}
+
+#[ic_cdk::update]
+fn work(name: String, first: u32, count: u32) -> Result<u64, String> {
+    with(|store| icsql_bench_workload::work(store, &name, first, count, || performance_counter(0)))
+}
+
+#[ic_cdk::query]
+fn read(name: String, first: u32, count: u32) -> Result<u64, String> {
+    work(name, first, count)
+}
+
+#[ic_cdk::query]
+fn image() -> Result<(u64, u64), String> {
+    with(Store::image)
+}
+
+/// Runs SQL as one transaction, VACUUM among it, for preparations and tests of faults. Answers the instructions that COMMIT
+/// took and the pages that it wrote.
 #[ic_cdk::update]
 fn run(sql: String) -> Result<(u64, u64), String> {
-    DATABASE.with_borrow_mut(|database| {
-        let database = database.as_mut().ok_or("the database is not open")?;
+    with(|Engine(database)| {
         if sql == "VACUUM" {
             return database.vacuum().map(|()| (0, 0)).map_err(|error| error.to_string());
         }
@@ -87,8 +121,7 @@ fn run(sql: String) -> Result<(u64, u64), String> {
 /// The digest, the transaction's id, and what a check of the structure and of every page finds: `ok` if nothing.
 #[ic_cdk::update]
 fn state() -> Result<(u64, u64, String), String> {
-    DATABASE.with_borrow_mut(|database| {
-        let database = database.as_mut().ok_or("the database is not open")?;
+    with(|Engine(database)| {
         let check = |reader: &Reader<'_>| {
             reader.query_row("PRAGMA main.integrity_check", (), |row| Ok::<_, Error>(row.text(0)?.to_owned()))
         };
@@ -102,54 +135,131 @@ fn state() -> Result<(u64, u64, String), String> {
     })
 }
 
-/// Keys of 10 bytes, values of 100 bytes that differ by row and revision.
-fn rows(range: std::ops::Range<u32>, revision: u32) -> Vec<(String, String)> {
-    range
-        .map(|row| (format!("key-{row:06}"), format!("{:0100}", u64::from(row) * 1_000 + u64::from(revision))))
-        .collect()
+struct Engine(Database);
+
+/// Runs a statement of a key and a value for each row.
+fn each_pair(tx: &Writer<'_>, sql: &'static Sql, rows: &[Pair]) -> Result<(), Error> {
+    rows.iter().try_for_each(|(key, value)| tx.execute(sql, (key.as_str(), value.as_str())).map(drop))
 }
 
-/// Inserts rows 0 to `count` in one transaction; the table must be empty.
-#[ic_cdk::update]
-fn insert(count: u32) -> Result<u64, String> {
-    let rows = rows(0..count, 0);
-    measure(|database| {
-        database.write(|tx| {
-            for (key, value) in &rows {
-                tx.execute(&INSERT, (key.as_str(), value.as_str()))?;
-            }
-            Ok(())
-        })
-    })
-}
-
-/// Updates `count` rows from the first on, each in a transaction of its own.
-#[ic_cdk::update]
-fn update_each(count: u32) -> Result<u64, String> {
-    let rows = rows(0..count, 1);
-    measure(|database| {
-        for (key, value) in &rows {
-            database.execute(&UPDATE, (key.as_str(), value.as_str()))?;
-        }
-        Ok(())
-    })
-}
-
-/// Reads every row in the order of the keys, both columns; `expected` rows must be there.
-#[ic_cdk::query]
-fn scan(expected: u32) -> Result<u64, String> {
-    let (mut found, mut bytes) = (0, 0);
-    let instructions = measure(|database| {
-        database.read(|reader| {
-            reader.query(&SCAN, (), |row| {
-                found += 1;
-                bytes += row.text(0)?.len() + row.text(1)?.len();
-                Ok::<_, Error>(ControlFlow::Continue(()))
-            })
-        })
-    })?;
-    if (found, bytes) != (expected, expected as usize * 110) {
-        return Err(format!("{found} rows with {bytes} bytes"));
+impl Engine {
+    fn write(&mut self, body: impl FnOnce(&Writer<'_>) -> Result<(), Error>) -> Result<(), String> {
+        self.0.write(body).map_err(|error| error.to_string())
     }
-    Ok(instructions)
+
+    /// Runs a query, up to `rows` of its rows.
+    fn each_row<'s>(
+        &self,
+        sql: impl Into<SqlText<'s>>,
+        params: impl Params,
+        rows: u64,
+        bytes: impl Fn(&Row<'_>) -> Result<usize, Error>,
+    ) -> Result<Found, String> {
+        let mut found = Found::default();
+        let each = |row: &Row<'_>| {
+            found.row(bytes(row)?);
+            Ok::<_, Error>(if found.rows < rows { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+        };
+        self.0.read(|reader| reader.query(sql, params, each)).map_err(|error| error.to_string())?;
+        Ok(found)
+    }
 }
+
+fn two_texts(row: &Row<'_>) -> Result<usize, Error> {
+    Ok(row.text(0)?.len() + row.text(1)?.len())
+}
+
+impl Store for Engine {
+    fn reset(&mut self, rows: &[Pair]) -> Result<(), String> {
+        self.write(|tx| {
+            tx.execute(&CLEAR, ())?;
+            each_pair(tx, &INSERT, rows)
+        })
+    }
+
+    fn insert(&mut self, rows: &[Pair]) -> Result<(), String> {
+        self.write(|tx| each_pair(tx, &INSERT, rows))
+    }
+
+    fn upsert(&mut self, rows: &[Pair]) -> Result<(), String> {
+        self.write(|tx| each_pair(tx, &UPSERT, rows))
+    }
+
+    fn update(&mut self, rows: &[Pair]) -> Result<(), String> {
+        self.write(|tx| each_pair(tx, &UPDATE, rows))
+    }
+
+    fn update_each(&mut self, rows: &[Pair]) -> Result<(), String> {
+        let update = |(key, value): &Pair| self.0.execute(&UPDATE, (key.as_str(), value.as_str())).map(drop);
+        rows.iter().try_for_each(update).map_err(|error| error.to_string())
+    }
+
+    fn delete(&mut self, rows: &[Pair]) -> Result<(), String> {
+        self.write(|tx| rows.iter().try_for_each(|(key, _)| tx.execute(&DELETE, (key.as_str(),)).map(drop)))
+    }
+
+    fn get_each(&mut self, keys: &[String]) -> Result<Found, String> {
+        let mut found = Found::default();
+        let outcome = self.0.read(|reader| {
+            keys.iter().try_for_each(|key| {
+                let bytes = reader.query_row(&GET, (key.as_str(),), |row| Ok::<_, Error>(row.text(0)?.len()))?;
+                bytes.into_iter().for_each(|bytes| found.row(bytes));
+                Ok::<_, Error>(())
+            })
+        });
+        outcome.map(|()| found).map_err(|error| error.to_string())
+    }
+
+    fn scan(&mut self, rows: u64) -> Result<Found, String> {
+        self.each_row(&SCAN, (), rows, two_texts)
+    }
+
+    fn scan_lengths(&mut self, rows: u64) -> Result<Found, String> {
+        let length = |row: &Row<'_>, column| Ok::<_, Error>(row.value(column)?.as_bytes().map_or(0, <[u8]>::len));
+        self.each_row(&SCAN, (), rows, |row| Ok(length(row, 0)? + length(row, 1)?))
+    }
+
+    fn count(&mut self) -> Result<u64, String> {
+        let counted = self.0.read(|reader| reader.query_row(&COUNT, (), |row| row.integer(0)));
+        counted.map(|count| count.unwrap_or(0).cast_unsigned()).map_err(|error| error.to_string())
+    }
+
+    fn get_in(&mut self, sql: &str, keys: &[String]) -> Result<Found, String> {
+        let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+        self.each_row(sql, keys.as_slice(), u64::MAX, two_texts)
+    }
+
+    fn blob_write(&mut self, id: u32, bytes: &[u8]) -> Result<(), String> {
+        self.0.execute(&FILE_INSERT, (i64::from(id), bytes)).map(drop).map_err(|error| error.to_string())
+    }
+
+    fn blob_read(&mut self, id: u32) -> Result<Found, String> {
+        self.each_row(&FILE_GET, (i64::from(id),), u64::MAX, |row| Ok(row.blob(0)?.len()))
+    }
+
+    fn sort(&mut self) -> Result<Found, String> {
+        self.each_row(&SORT, (), u64::MAX, |row| {
+            row.integer(0)?;
+            Ok(row.text(1)?.len())
+        })
+    }
+
+    fn join(&mut self) -> Result<Found, String> {
+        self.each_row(&JOIN, (), u64::MAX, two_texts)
+    }
+
+    fn insert_refused(&mut self, rows: &[Pair]) -> Result<String, String> {
+        match self.0.write(|tx| each_pair(tx, &INSERT, rows)) {
+            Err(Error::Sqlite(error)) if error.primary() == CONSTRAINT => Ok(error.to_string()),
+            other => Err(format!("answered {other:?}")),
+        }
+    }
+
+    fn image(&mut self) -> Result<(u64, u64), String> {
+        let meta = self.0.meta();
+        Ok((meta.image_pages.into(), meta.page_bytes.into()))
+    }
+}
+
+/// `SQLITE_CONSTRAINT`.
+const CONSTRAINT: i32 = 19;

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use icsql_benches::results::thousands;
+use icsql_benches::subject::ICSQL;
 use icsql_benches::{cases, data, engine, flame, subject};
 use icsql_replica::{Config, Profile};
 
@@ -19,7 +20,7 @@ Options:
   --rows N           rows stored before the call (cases of the service; default 2000)
   --wasm FILE        the canister; it says names if it has a name section. Default: target/icsql.named.wasm, for bulk
                      work on the engine target/engine-bench.wasm
-  --subject NAME     another canister of the benchmarks, with its own Wasm
+  --subject NAME     another canister of the benchmarks, with its own Wasm; for bulk work also sqlite-heap
   --top N            rows of the table (default 40; 0: all)
   --calls-of TEXT    who calls the functions with this in their name, in place of the table
   --whole            bulk work: the whole message, with arguments, reply and dirty heap pages
@@ -46,7 +47,7 @@ fn parse_options() -> Result<Options, String> {
         case: String::new(),
         rows: 2_000,
         wasm: None,
-        subject: "icsql".to_string(),
+        subject: ICSQL.to_string(),
         top: 40,
         calls_of: None,
         whole: false,
@@ -106,15 +107,17 @@ fn measure(options: &Options) -> Result<(Profile, u64), String> {
         format!("{with} instructions with profiling, {without} without: the canisters differ, or the replica has a bug")
     };
 
+    let unknown = || format!("--subject {}: there is none of that name for this case", options.subject);
     if engine::names().any(|name| name == options.case) {
-        let default = root.join("target/engine-bench.wasm");
+        let subjects = engine::all(&root);
+        let bulk = subjects.iter().find(|bulk| bulk.subject == options.subject).ok_or_else(unknown)?;
         let wasm = match &options.wasm {
             Some(file) => read(file, "")?,
-            None => read(&default, engine::BUILT_BY)?,
+            None => bulk.load()?,
         };
-        let (cost, counted, profile) = engine::run_one(&wasm, &options.case, config(true))?;
+        let (cost, counted, profile) = engine::run_one(bulk, &wasm, &options.case, config(true))?;
         if options.check {
-            let (without, _, _) = engine::run_one(&wasm, &options.case, config(false))?;
+            let (without, _, _) = engine::run_one(bulk, &wasm, &options.case, config(false))?;
             if without != cost {
                 return Err(differs(cost.instructions, without.instructions));
             }
@@ -127,14 +130,11 @@ fn measure(options: &Options) -> Result<(Profile, u64), String> {
     }
 
     let subjects = subject::all(&root);
-    let subject = subjects
-        .iter()
-        .find(|s| s.name == options.subject)
-        .ok_or_else(|| format!("--subject {}: there is none of that name", options.subject))?;
+    let subject = subjects.iter().find(|s| s.name == options.subject).ok_or_else(unknown)?;
     // What the benchmarks measure has no names.
     let (wasm, measured) = match &options.wasm {
         Some(file) => (read(file, "")?, None),
-        None if subject.name == "icsql" => {
+        None if subject.name == ICSQL => {
             (read(&root.join("target/icsql.named.wasm"), "scripts/build")?, Some(subject.load()?))
         }
         None => (subject.load()?, None),
