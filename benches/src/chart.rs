@@ -6,7 +6,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use crate::report::title;
 use crate::results::Measurement;
-use crate::subject::{BTREEMAP, IC_RUSQLITE, IC_SQLITE_VFS, ICSQL, SQLITE_HEAP};
+use crate::subject::{BTREEMAP, IC_RUSQLITE, IC_SQLITE_VFS, ICSQL, ICSQL_SQL, SQLITE_HEAP};
 
 /// What is shown: the case with its row count, and its label.
 const LINES: [(&str, u32, &str); 27] = [
@@ -40,11 +40,12 @@ const LINES: [(&str, u32, &str); 27] = [
 ];
 
 /// The subjects with their colours, which differ for the colour-blind too, and their marks.
-const SUBJECTS: [(&str, RGBColor, Mark); 5] = [
+const SUBJECTS: [(&str, RGBColor, Mark); 6] = [
     (IC_RUSQLITE, RGBColor(0xAA, 0x33, 0x77), Mark::Plus),
     (IC_SQLITE_VFS, RGBColor(0xD5, 0x5E, 0x00), Mark::Triangle),
     (BTREEMAP, RGBColor(0x00, 0x8F, 0x68), Mark::Square),
     (SQLITE_HEAP, RGBColor(0x77, 0x77, 0x77), Mark::Cross),
+    (ICSQL_SQL, RGBColor(0x56, 0xB4, 0xE9), Mark::Circle),
     (ICSQL, RGBColor(0x00, 0x5F, 0xA8), Mark::Circle),
 ];
 

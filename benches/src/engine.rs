@@ -44,6 +44,14 @@ pub fn all(root: &Path) -> Vec<Bulk> {
             stable: true,
         },
         Bulk {
+            subject: subject::ICSQL_SQL,
+            wasm: engine.clone(),
+            built_by: BUILT_BY,
+            argument: b"sql",
+            sql: true,
+            stable: true,
+        },
+        Bulk {
             subject: subject::IC_SQLITE_VFS,
             wasm: relative("sqlite_vfs_bench.wasm"),
             built_by: FIXTURES,
@@ -95,6 +103,8 @@ impl Bulk {
 
     fn has(&self, case: &Case) -> bool {
         match case.on {
+            // Only these can be done by key, and so in two ways.
+            on if self.subject == subject::ICSQL_SQL => on == On::All && !case.name.starts_with("blob"),
             On::All => true,
             On::Sql => self.sql,
             On::Stable => self.sql && self.stable,

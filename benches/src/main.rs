@@ -22,7 +22,7 @@ Options:
   --growth           measure growth instead (minutes), and write its rows and the pages
   --report           measure nothing; only bring the pages up to date with the committed results
   --rows N[,N]       only calls to key-value stores, with these row counts; nothing is written
-  --subject NAME     only this subject (icsql, ic-sqlite-vfs, ic-rusqlite, sqlite-heap, btreemap); may be repeated;
+  --subject NAME     only this subject (icsql, icsql-sql, ic-sqlite-vfs, ic-rusqlite, sqlite-heap, btreemap); may be repeated;
                      the committed figures of the others stay
   --json             print the results as JSON in place of the table
 ";

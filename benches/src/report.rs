@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use crate::results::{Measurement, thousands};
-use crate::subject::{BTREEMAP, IC_RUSQLITE, IC_SQLITE_VFS, ICSQL, NAMES, SQLITE_HEAP};
+use crate::subject::{BTREEMAP, IC_RUSQLITE, IC_SQLITE_VFS, ICSQL, ICSQL_SQL, NAMES, SQLITE_HEAP};
 use crate::{cases, chart, growth};
 
 /// Cases of one kind, each with what is done.
@@ -108,8 +108,9 @@ const GROUPS: [Group; 4] = [
 ];
 
 /// Names of the subjects as pages write them, with the versions that are measured.
-const TITLES: [(&str, &str); 5] = [
+const TITLES: [(&str, &str); 6] = [
     (ICSQL, "icsql"),
+    (ICSQL_SQL, "icsql by SQL"),
     (IC_SQLITE_VFS, "ic-sqlite-vfs 2.1.0"),
     (IC_RUSQLITE, "ic-rusqlite 0.5.0"),
     (BTREEMAP, "StableBTreeMap 0.7.2"),
@@ -261,7 +262,7 @@ fn others(measured: &[Measurement]) -> String {
     for (case, _) in GROUPS.iter().flat_map(|group| group.cases) {
         for rows in row_counts(measured, case) {
             let Some(ours) = find(measured, case, ICSQL, rows) else { continue };
-            for subject in NAMES.iter().filter(|name| compared(name) && **name != ICSQL) {
+            for subject in NAMES.iter().filter(|name| compared(name) && ![ICSQL, ICSQL_SQL].contains(name)) {
                 let Some(theirs) = find(measured, case, subject, rows) else { continue };
                 if theirs.instructions < ours.instructions {
                     let _ = write!(

@@ -1,7 +1,10 @@
 //! Bulk work on the engine, measured from inside the message: `work` and `read` answer the instructions that the work took by
 //! `performance_counter(0)`, without arguments, reply and dirty heap pages.
 //!
-//! Installed with the argument `heap`, the canister keeps its memories on the heap in place of stable memory. All else is the
+//! The table of keys and values is used by key where that is enough, and by SQL elsewhere. Installed with the argument `sql`, the
+//! canister does everything by SQL, as the relatives do.
+//!
+//! Installed with the argument `heap`, it does that too, and the canister keeps its memories on the heap in place of stable memory. All else is the
 //! same, the commit protocol and the page hashes too, so that the difference is what stable memory costs. Such a database
 //! is empty after an upgrade.
 
@@ -17,7 +20,10 @@ use icsql_engine::stable::heap::HeapMemory;
 use icsql_engine::stable::ic0::Ic0Memory;
 use icsql_engine::stable::manager::MemoryManager;
 use icsql_engine::stable::{DATABASE_MEMORY_ID, PAGE_HASH_MEMORY_ID};
-use icsql_engine::{Budget, Database, Error, Migration, OpenOptions, Params, Reader, Row, Sql, SqlText, Writer};
+use icsql_engine::{
+    Budget, Database, Error, KeyRange, KeyedRow, KeyedTable, Migration, OpenOptions, Params, Reader, Row, Sql, SqlText,
+    ValueRef, Writer,
+};
 
 static INSERT: Sql = Sql::new(sql::INSERT);
 static UPSERT: Sql = Sql::new(sql::UPSERT);
@@ -46,7 +52,8 @@ thread_local! {
 
 #[ic_cdk::init]
 fn init() {
-    open(msg_arg_data() == b"heap");
+    let argument = msg_arg_data();
+    open(argument == b"heap", argument == b"heap" || argument == b"sql");
 }
 
 #[ic_cdk::post_upgrade]
@@ -54,7 +61,7 @@ fn post_upgrade() {
     init();
 }
 
-fn open(on_heap: bool) {
+fn open(on_heap: bool, by_sql: bool) {
     let opened = (|| {
         let text = |error: Error| error.to_string();
         let mut database = if on_heap {
@@ -66,7 +73,8 @@ fn open(on_heap: bool) {
         };
         database.migrate(MIGRATIONS).map_err(text)?;
         database.keep(KEPT).map_err(text)?;
-        Ok::<_, String>(Engine(database))
+        let table = if by_sql { None } else { Some(database.keyed("kv").map_err(text)?) };
+        Ok::<_, String>(Engine(database, table))
     })();
     match opened {
         Ok(store) => STORE.set(Some(store)),
@@ -97,7 +105,7 @@ fn image() -> Result<(u64, u64), String> {
 /// took and the pages that it wrote.
 #[ic_cdk::update]
 fn run(sql: String) -> Result<(u64, u64), String> {
-    with(|Engine(database)| {
+    with(|Engine(database, _)| {
         if sql == "VACUUM" {
             return database.vacuum().map(|()| (0, 0)).map_err(|error| error.to_string());
         }
@@ -121,7 +129,7 @@ fn run(sql: String) -> Result<(u64, u64), String> {
 /// The digest, the transaction's id, and what a check of the structure and of every page finds: `ok` if nothing.
 #[ic_cdk::update]
 fn state() -> Result<(u64, u64, String), String> {
-    with(|Engine(database)| {
+    with(|Engine(database, _)| {
         let check = |reader: &Reader<'_>| {
             reader.query_row("PRAGMA main.integrity_check", (), |row| Ok::<_, Error>(row.text(0)?.to_owned()))
         };
@@ -135,16 +143,46 @@ fn state() -> Result<(u64, u64, String), String> {
     })
 }
 
-struct Engine(Database);
+/// The database, and the table of keys and values if it is to be used by key.
+struct Engine(Database, Option<KeyedTable>);
 
-/// Runs a statement of a key and a value for each row.
-fn each_pair(tx: &Writer<'_>, sql: &'static Sql, rows: &[Pair]) -> Result<(), Error> {
-    rows.iter().try_for_each(|(key, value)| tx.execute(sql, (key.as_str(), value.as_str())).map(drop))
+/// A row of it.
+fn row((key, value): &Pair) -> [ValueRef<'_>; 2] {
+    [key.as_str().into(), value.as_str().into()]
+}
+
+/// Writes rows by key, or else by a statement of a key and a value.
+fn each_pair(tx: &Writer<'_>, table: Option<&KeyedTable>, sql: &'static Sql, rows: &[Pair]) -> Result<(), Error> {
+    match table {
+        Some(table) => rows.iter().try_for_each(|pair| tx.put(table, &row(pair))),
+        None => rows.iter().try_for_each(|(key, value)| tx.execute(sql, (key.as_str(), value.as_str())).map(drop)),
+    }
 }
 
 impl Engine {
-    fn write(&mut self, body: impl FnOnce(&Writer<'_>) -> Result<(), Error>) -> Result<(), String> {
-        self.0.write(body).map_err(|error| error.to_string())
+    fn write(
+        &mut self,
+        body: impl FnOnce(&Writer<'_>, Option<&KeyedTable>) -> Result<(), Error>,
+    ) -> Result<(), String> {
+        let Self(database, table) = self;
+        database.write(|tx| body(tx, table.as_ref())).map_err(|error| error.to_string())
+    }
+
+    /// Goes through up to `rows` rows in the order of their keys.
+    fn scan_by(
+        &self,
+        rows: u64,
+        by_sql: impl Fn(&Row<'_>) -> Result<usize, Error>,
+        by_key: impl Fn(&KeyedRow<'_>) -> Result<usize, Error>,
+    ) -> Result<Found, String> {
+        let Self(database, Some(table)) = self else { return self.each_row(&SCAN, (), rows, by_sql) };
+        let mut found = Found::default();
+        let each = |row: &KeyedRow<'_>| {
+            found.row(by_key(row)?);
+            Ok::<_, Error>(if found.rows < rows { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+        };
+        database.read(|reader| reader.scan(table, &KeyRange::default(), each)).map_err(|error| error.to_string())?;
+        Ok(found)
     }
 
     /// Runs a query, up to `rows` of its rows.
@@ -171,38 +209,51 @@ fn two_texts(row: &Row<'_>) -> Result<usize, Error> {
 
 impl Store for Engine {
     fn reset(&mut self, rows: &[Pair]) -> Result<(), String> {
-        self.write(|tx| {
+        self.write(|tx, table| {
             tx.execute(&CLEAR, ())?;
-            each_pair(tx, &INSERT, rows)
+            each_pair(tx, table, &INSERT, rows)
         })
     }
 
     fn insert(&mut self, rows: &[Pair]) -> Result<(), String> {
-        self.write(|tx| each_pair(tx, &INSERT, rows))
+        self.write(|tx, table| each_pair(tx, table, &INSERT, rows))
     }
 
     fn upsert(&mut self, rows: &[Pair]) -> Result<(), String> {
-        self.write(|tx| each_pair(tx, &UPSERT, rows))
+        self.write(|tx, table| each_pair(tx, table, &UPSERT, rows))
     }
 
     fn update(&mut self, rows: &[Pair]) -> Result<(), String> {
-        self.write(|tx| each_pair(tx, &UPDATE, rows))
+        self.write(|tx, table| each_pair(tx, table, &UPDATE, rows))
     }
 
     fn update_each(&mut self, rows: &[Pair]) -> Result<(), String> {
-        let update = |(key, value): &Pair| self.0.execute(&UPDATE, (key.as_str(), value.as_str())).map(drop);
+        let Self(database, table) = self;
+        let update = |pair: &Pair| match table {
+            Some(table) => database.put(table, &row(pair)),
+            None => database.execute(&UPDATE, (pair.0.as_str(), pair.1.as_str())).map(drop),
+        };
         rows.iter().try_for_each(update).map_err(|error| error.to_string())
     }
 
     fn delete(&mut self, rows: &[Pair]) -> Result<(), String> {
-        self.write(|tx| rows.iter().try_for_each(|(key, _)| tx.execute(&DELETE, (key.as_str(),)).map(drop)))
+        self.write(|tx, table| {
+            rows.iter().try_for_each(|(key, _)| match table {
+                Some(table) => tx.remove(table, key).map(drop),
+                None => tx.execute(&DELETE, (key.as_str(),)).map(drop),
+            })
+        })
     }
 
     fn get_each(&mut self, keys: &[String]) -> Result<Found, String> {
         let mut found = Found::default();
-        let outcome = self.0.read(|reader| {
+        let Self(database, table) = self;
+        let outcome = database.read(|reader| {
             keys.iter().try_for_each(|key| {
-                let bytes = reader.query_row(&GET, (key.as_str(),), |row| Ok::<_, Error>(row.text(0)?.len()))?;
+                let bytes = match table {
+                    Some(table) => reader.get(table, key, |row| Ok::<_, Error>(row.text(1)?.len()))?,
+                    None => reader.query_row(&GET, (key.as_str(),), |row| Ok::<_, Error>(row.text(0)?.len()))?,
+                };
                 bytes.into_iter().for_each(|bytes| found.row(bytes));
                 Ok::<_, Error>(())
             })
@@ -211,12 +262,13 @@ impl Store for Engine {
     }
 
     fn scan(&mut self, rows: u64) -> Result<Found, String> {
-        self.each_row(&SCAN, (), rows, two_texts)
+        self.scan_by(rows, two_texts, |row| Ok(row.text(0)?.len() + row.text(1)?.len()))
     }
 
     fn scan_lengths(&mut self, rows: u64) -> Result<Found, String> {
         let length = |row: &Row<'_>, column| Ok::<_, Error>(row.value(column)?.as_bytes().map_or(0, <[u8]>::len));
-        self.each_row(&SCAN, (), rows, |row| Ok(length(row, 0)? + length(row, 1)?))
+        let keyed = |row: &KeyedRow<'_>, column| Ok::<_, Error>(row.value(column)?.as_bytes().map_or(0, <[u8]>::len));
+        self.scan_by(rows, |row| Ok(length(row, 0)? + length(row, 1)?), |row| Ok(keyed(row, 0)? + keyed(row, 1)?))
     }
 
     fn count(&mut self) -> Result<u64, String> {
@@ -249,7 +301,7 @@ impl Store for Engine {
     }
 
     fn insert_refused(&mut self, rows: &[Pair]) -> Result<String, String> {
-        match self.0.write(|tx| each_pair(tx, &INSERT, rows)) {
+        match self.0.write(|tx| each_pair(tx, None, &INSERT, rows)) {
             Err(Error::Sqlite(error)) if error.primary() == CONSTRAINT => Ok(error.to_string()),
             other => Err(format!("answered {other:?}")),
         }
