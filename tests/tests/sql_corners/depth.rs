@@ -251,6 +251,14 @@ fn triggers_that_fire_triggers() {
     canister.run("CREATE TRIGGER once AFTER INSERT ON again BEGIN INSERT INTO again VALUES (new.x + 1); END");
     canister.run("INSERT INTO again VALUES (1)");
     assert_eq!(canister.rows("SELECT x FROM again"), Ok(vec![vec![int(1)], vec![int(2)]]));
+    // So do two that fire each other.
+    canister.run("CREATE TABLE ping(x)");
+    canister.run("CREATE TABLE pong(x)");
+    canister.run("CREATE TRIGGER ping_pong AFTER INSERT ON ping BEGIN INSERT INTO pong VALUES (new.x + 1); END");
+    canister.run("CREATE TRIGGER pong_ping AFTER INSERT ON pong BEGIN INSERT INTO ping VALUES (new.x + 1); END");
+    canister.run("INSERT INTO ping VALUES (1)");
+    let sums = canister.rows("SELECT (SELECT group_concat(x) FROM ping), (SELECT group_concat(x) FROM pong)");
+    assert_eq!(sums, Ok(vec![vec![text("1,3"), text("2")]]));
 }
 
 #[test]

@@ -141,18 +141,15 @@ fn what_a_table_does_not_take_is_refused_with_its_code() {
 #[test]
 fn numbers_that_overflow_and_dates_at_their_ends() {
     let mut canister = Local::deploy();
+    let two_to_63 = 2f64.powi(63);
     let answers = [
         (
             "SELECT 9223372036854775807 + 1, -9223372036854775808 - 1, 9223372036854775807 * 2",
-            vec![
-                Value::Real(9.223372036854775807e18),
-                Value::Real(-9.223372036854775808e18),
-                Value::Real(1.8446744073709551614e19),
-            ],
+            vec![Value::Real(two_to_63), Value::Real(-two_to_63), Value::Real(2.0 * two_to_63)],
         ),
         (
             "SELECT 1 / 0, 1 % 0, 1.0 / 0, -9223372036854775808 / -1, -9223372036854775808 % -1",
-            vec![Value::Null, Value::Null, Value::Null, Value::Real(9.223372036854775807e18), int(0)],
+            vec![Value::Null, Value::Null, Value::Null, Value::Real(two_to_63), int(0)],
         ),
         (
             "SELECT 1 << 64, 1 << -1, -1 >> 100, 1e999, -1e999, 1e999 - 1e999",
