@@ -423,9 +423,9 @@ fn history(canister: &mut Local, seed: u64, answered: &mut Answered) {
     let mut maker = Maker { env: &env, random: Random::new(seed), blobs: Vec::new(), tame: true, room: 0 };
     let mut other = b"DIDL".to_vec();
     for round in 0..ROUNDS {
+        let shown = Shown { seed, round };
         define_queries(canister, answered);
         for target in &targets {
-            let shown = Shown { seed, round };
             maker.tame = !maker.random.one_in(3);
             let message = maker.message(&target.types.args);
             send(canister, &mut maker, target, &message, answered);
@@ -442,8 +442,8 @@ fn history(canister: &mut Local, seed: u64, answered: &mut Answered) {
                 send(canister, &mut maker, target, &message, answered);
             }
             other = message;
-            drop(shown);
         }
+        drop(shown);
     }
     expect_sound(canister);
 }
