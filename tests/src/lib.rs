@@ -192,6 +192,31 @@ pub fn install(pic: &PocketIc, wasm: Vec<u8>) -> Principal {
     id
 }
 
+/// Whether a text is what a document says: `…` stands for anything, and it does not matter where lines are broken, which
+/// with Candid also puts a separator behind a last member.
+pub fn fits(expected: &str, found: &str) -> bool {
+    let words = |text: &str| {
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        text.replace("; }", " }").replace(", )", ")").replace("( ", "(").replace(" )", ")")
+    };
+    let (expected, found) = (words(expected), words(found));
+    let mut parts = expected.split('…').map(str::trim);
+    let Some(mut rest) = parts.next().and_then(|first| found.strip_prefix(first)) else { return false };
+    let mut last = None;
+    for part in parts {
+        if let Some(before) = last.replace(part) {
+            match rest.split_once(before) {
+                Some((_, after)) => rest = after,
+                None => return false,
+            }
+        }
+    }
+    match last {
+        Some(last) => rest.ends_with(last),
+        None => rest.is_empty(),
+    }
+}
+
 /// Encodes arguments as Candid.
 pub fn encode<A: ArgumentEncoder>(arguments: A) -> Vec<u8> {
     encode_args(arguments).expect("arguments of the suites can be encoded")

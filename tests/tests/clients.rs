@@ -1,7 +1,7 @@
 //! The clients that people have, unmodified, against the replica's interface of the IC: icp-cli, the JavaScript SDK, and
 //! the Rust agent. All check certificates and signatures.
 
-use icsql_tests::{icsql_wasm, on_own_replica, replica_binary, root};
+use icsql_tests::{fits, icsql_wasm, on_own_replica, replica_binary, root};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output};
@@ -163,6 +163,65 @@ fn icp_deploys_calls_and_upgrades() {
     holds(&query("kv_count", "()"), "Ok = 1");
 }
 
+/// The commands of icp-cli in the README, each with the answer that stands below it as comments; none if none does.
+fn session() -> Vec<(String, Option<String>)> {
+    let readme = std::fs::read_to_string(root().join("README.md")).expect("README.md");
+    let session = readme.split("## A session").nth(1).and_then(|rest| rest.split("```").nth(1)).expect("a session");
+    let mut commands: Vec<(String, Option<String>)> = Vec::new();
+    for line in session.lines().skip(1).filter(|line| !line.is_empty()) {
+        match (line.strip_prefix("# "), commands.last_mut()) {
+            (Some(answer), Some((_, expected))) => {
+                let expected = expected.get_or_insert_default();
+                expected.push_str(answer);
+                expected.push('\n');
+            }
+            (None, _) if line.starts_with("icp ") => commands.push((line.to_owned(), None)),
+            (None, Some((command, _))) => {
+                command.push('\n');
+                command.push_str(line);
+            }
+            _ => panic!("not a command: {line}"),
+        }
+    }
+    commands
+}
+
+#[test]
+fn the_session_of_the_readme_goes_as_it_says() {
+    if !installed() {
+        return;
+    }
+    let network = Network::start("readme");
+    let mut compared = 0;
+    for (command, expected) in session() {
+        let command = command.strip_prefix("icp ").expect("a command of icp-cli");
+        let said = network.icp(&words(command), true);
+        if let Some(expected) = expected {
+            // It warns that the root key is not verified, on stderr.
+            let said: Vec<&str> = said.lines().filter(|line| !line.starts_with("WARN ")).collect();
+            let said = said.join("\n");
+            assert!(fits(&expected, &said), "icp {command}\nshould say {expected}\nand says {said}");
+            compared += 1;
+        }
+    }
+    assert_eq!(compared, 7);
+}
+
+/// A command's words, of which some stand in single quotes; what comes behind a `#` is a comment.
+fn words(command: &str) -> Vec<&str> {
+    let mut words = Vec::new();
+    let mut rest = command.trim_start();
+    while !rest.is_empty() && !rest.starts_with('#') {
+        let (word, after) = match rest.strip_prefix('\'') {
+            Some(quoted) => quoted.split_once('\'').expect("a closing quote"),
+            None => rest.split_once([' ', '\n']).unwrap_or((rest, "")),
+        };
+        words.push(word);
+        rest = after.trim_start();
+    }
+    words
+}
+
 #[test]
 fn the_examples_of_clients_run() {
     if !installed() {
@@ -171,18 +230,47 @@ fn the_examples_of_clients_run() {
     let network = Network::start("examples");
     let id = network.deploy();
     let script: &Path = &root().join("examples/js/main.mjs");
-    let output = Command::new("node").arg(script).args([&network.url, &id]).output().expect("node runs");
-    let said = text(&output);
-    assert!(output.status.success(), "{said}");
-    for words in ["get: hello from JavaScript\n", "InvalidArgument, key: it is empty", "rejected, IC0406"] {
+    let run = || {
+        let output = Command::new("node").arg(script).args([&network.url, &id]).output().expect("node runs");
+        let said = text(&output);
+        assert!(output.status.success(), "{said}");
+        said
+    };
+    let said = run();
+    for words in [
+        "get: hello from JavaScript\n",
+        "InvalidArgument, key: it is empty",
+        "migrations applied: 1\n",
+        "batch: 1,1,1 rows inserted\n",
+        r#"execute: [{"title":"The Rust Programming Language","year":2018,"recent":1}]"#,
+        "page: The Art of Computer Programming 1, The C Programming Language (Rows)\n",
+        "page: Structure and Interpretation of Computer Programs (End)\n",
+        r#"as a stranger: [{"title":"Structure and Interpretation of Computer Programs","year":1985},"#,
+        "Sqlite, code 2067 (constraint, unique): UNIQUE constraint failed: js_book.isbn\n",
+        "Sqlite, code 1 at byte 7: no such column: titel\n",
+        "BudgetExceeded, 1000000 instructions\n",
+        "InvalidArgument, params: year must be integer\n",
+        "Forbidden, for controllers of the canister, and principals with the role reader, writer or admin\n",
+        "rejected, IC0406",
+    ] {
         holds(&said, words);
     }
+    // It can be run again.
+    let again = run();
+    holds(&again, "migrations applied: none, it was done before\n");
+    holds(&again, "batch: 1,1,1 rows inserted\n");
 
     let canister = candid::Principal::from_text(&id).expect("an id");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let said = runtime.block_on(icsql_example_rust_agent::session(&network.url, canister)).expect("the session");
     let said = said.join("\n");
-    for words in [r#"get: Some("hello from Rust")"#, "not there: None", "InvalidArgument, key: it is empty"] {
+    for words in [
+        r#"get: Some("hello from Rust")"#,
+        "not there: None",
+        "InvalidArgument, key: it is empty",
+        r#"SQL: [[Text("hello from Rust"), Integer(15)]] in "#,
+        "SQL with a wrong column: Sqlite, code 1 at byte 7: no such column: valeu",
+    ] {
         holds(&said, words);
     }
     // One database.

@@ -12,6 +12,7 @@
 
 #include "sqlite3.c"
 #include "icsql_inside.c"
+#include "icsql_keyed.c"
 
 /* What an operating-system layer has to define. There is none: the engine registers its VFS itself. */
 int sqlite3_os_init(void){ return SQLITE_OK; }

@@ -67,8 +67,9 @@ mod text;
 mod vfs;
 
 pub use db::{
-    Adoption, AdoptionError, AdoptionProgress, Budget, Cause, Database, Description, Error, Exceeded, Limited, Meta,
-    Metrics, Migration, MigrationError, OpenOptions, Reader, Row, Sql, SqlText, Writer, sha256, sha256_of,
+    Adoption, AdoptionError, AdoptionProgress, Budget, Cause, Database, Description, Error, Exceeded, KeyRange,
+    KeyedRow, KeyedTable, Limited, Meta, Metrics, Migration, MigrationError, OpenOptions, Reader, Row, Sql, SqlText,
+    Writer, sha256, sha256_of,
 };
 #[cfg(target_arch = "wasm32")]
 pub use env::IcEnv;

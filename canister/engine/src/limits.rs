@@ -58,6 +58,13 @@ pub const CACHED_STATEMENTS_MAX: usize = 64;
 /// Bytes of the longest text whose statement stays prepared.
 pub const CACHED_SQL_BYTES_MAX: usize = 4_096;
 
+/// Columns of a [`KeyedTable`](crate::KeyedTable), at most.
+pub const KEYED_COLUMNS_MAX: usize = 16;
+/// Bytes of the values of a row that is written by its key: some below [`VALUE_BYTES_MAX`], for what a record adds to them.
+pub const KEYED_ROW_BYTES_MAX: usize = VALUE_BYTES_MAX as usize - 1_024;
+/// Bytes of a buffer that is kept from one row to the next.
+pub const KEYED_BUFFER_BYTES_MAX: usize = 64 * 1024;
+
 /// Bytes of the largest image that VACUUM rebuilds. It needs as much heap twice: for the copy, and for the changed pages.
 pub const VACUUM_IMAGE_BYTES_MAX: u64 = 512 * 1024 * 1024;
 
@@ -72,3 +79,4 @@ const _: () = assert!(PAGE_BYTES_MIN <= PAGE_BYTES_DEFAULT && PAGE_BYTES_DEFAULT
 const _: () = assert!(PAGE_BYTES_DEFAULT.is_power_of_two());
 const _: () = assert!(CACHE_BYTES_DEFAULT / PAGE_BYTES_MAX as u64 >= CACHE_PAGES_MIN as u64);
 const _: () = assert!(SQL_BYTES_MAX <= VALUE_BYTES_MAX && LIKE_PATTERN_BYTES_MAX <= SQL_BYTES_MAX);
+const _: () = assert!(KEYED_BUFFER_BYTES_MAX >= PAGE_BYTES_MAX as usize);

@@ -47,6 +47,40 @@ const WRITES: &[(&str, Write)] = &[
     ("VACUUM", Database::vacuum),
     ("full-text search", |db| batch("INSERT INTO main.note VALUES ('a new note', 'about the lake')")(db)),
     ("a cascade of triggers", |db| batch("DELETE FROM main.parent WHERE id <= 3")(db)),
+    ("by key, in place", |db| {
+        let table = db.keyed("keyed")?;
+        db.put(&table, &["0007".into(), 8.into(), "w".repeat(100).as_str().into()])
+    }),
+    ("by key, a new row", |db| {
+        let table = db.keyed("keyed")?;
+        db.put(&table, &["0007a".into(), 8.into(), "w".repeat(100).as_str().into()])
+    }),
+    ("by key, splitting a page", |db| {
+        let table = db.keyed("keyed")?;
+        db.put(&table, &["0007a".into(), 8.into(), "w".repeat(900).as_str().into()])
+    }),
+    ("by key, overflow pages", |db| {
+        let table = db.keyed("keyed")?;
+        db.put(&table, &["large".into(), 8.into(), "w".repeat(50_000).as_str().into()])
+    }),
+    ("by key, growth", |db| {
+        let table = db.keyed("keyed")?;
+        db.put(&table, &["huge".into(), 8.into(), "w".repeat(9_000_000).as_str().into()])
+    }),
+    ("by key, a row less", |db| {
+        let table = db.keyed("keyed")?;
+        db.remove(&table, "0007").map(drop)
+    }),
+    ("by key, many rows", |db| {
+        let table = db.keyed("keyed")?;
+        db.write(|tx| {
+            for n in 100..200 {
+                tx.put(&table, &[format!("{n:04}").as_str().into(), n.into(), "w".repeat(120).as_str().into()])?;
+                tx.remove(&table, &format!("{:04}", n + 100))?;
+            }
+            tx.execute("UPDATE main.keyed SET number = 9 WHERE key = '0100'", ()).map(drop)
+        })
+    }),
     ("a savepoint undone inside", |db| {
         db.write(|tx| {
             tx.execute("INSERT INTO main.kv VALUES ('kept', 'k')", ())?;
@@ -72,6 +106,8 @@ fn template() -> Vec<u8> {
         .write(|tx| {
             tx.execute_batch(
                 "CREATE TABLE kv(key TEXT PRIMARY KEY, value) WITHOUT ROWID;
+                 CREATE TABLE keyed(key TEXT PRIMARY KEY NOT NULL, number INTEGER, value ANY NOT NULL)
+                     STRICT, WITHOUT ROWID;
                  CREATE TABLE log(id INTEGER PRIMARY KEY, key TEXT);
                  CREATE TABLE parent(id INTEGER PRIMARY KEY, name TEXT);
                  CREATE TABLE child(id INTEGER PRIMARY KEY, parent REFERENCES parent(id) ON DELETE CASCADE);
@@ -84,6 +120,7 @@ fn template() -> Vec<u8> {
             )?;
             for n in 0..800 {
                 tx.execute("INSERT INTO main.kv VALUES (?1, ?2)", (format!("{n:04}"), "v".repeat(100)))?;
+                tx.execute("INSERT INTO main.keyed VALUES (?1, 1, ?2)", (format!("{n:04}"), "v".repeat(100)))?;
             }
             tx.execute("DELETE FROM main.kv WHERE key BETWEEN '0500' AND '0700'", ())
         })

@@ -191,3 +191,67 @@ const _: () = assert!((VALUE_BYTES_MAX + KEY_BYTES_MAX) as u64 + 64 <= SQL_RESUL
 
 /// What the candid crate may spend on each byte of SQL and its parameters: a number takes 9 bytes.
 pub const SQL_DECODING_UNITS_PER_BYTE: usize = 10;
+/// Bytes of the cursor of a page of rows.
+pub const SQL_CURSOR_BYTES: usize = 1 + 8 + 8 + 16;
+
+/// Tables of a join: SQLite's own limit, which cannot be set.
+const JOIN_TABLES_MAX: u64 = 64;
+
+/// All limits that a caller can meet, by the names that `db_meta` has for them and docs/limits.md explains. A name stays,
+/// and more may come at any place.
+pub const NAMED: &[(&str, u64)] = &[
+    ("argument_bytes_max", MESSAGE_BYTES_MAX as u64),
+    ("reply_bytes_max", REPLY_BYTES_MAX as u64),
+    ("sql_bytes_max", SQL_BYTES_MAX as u64),
+    ("sql_params_max", PARAMS_MAX as u64),
+    ("sql_statements_max", SQL_STATEMENTS_MAX as u64),
+    ("sql_rows_default", SQL_ROWS_DEFAULT),
+    ("sql_rows_max", SQL_ROWS_MAX),
+    ("sql_result_bytes_max", SQL_RESULT_BYTES_MAX),
+    ("sql_cursor_bytes", SQL_CURSOR_BYTES as u64),
+    ("sql_query_instructions_max", QUERY_INSTRUCTIONS_MAX),
+    ("sql_query_as_update_instructions_max", REPLICATED_INSTRUCTIONS_MAX),
+    ("sql_write_instructions_default", SQL_WRITE_INSTRUCTIONS_DEFAULT),
+    ("sql_write_instructions_max", SQL_WRITE_INSTRUCTIONS_MAX),
+    ("sql_write_large_image_bytes", QUERY_STABLE_BYTES_MAX),
+    ("sql_write_large_image_instructions_max", sql_write_instructions_max(u64::MAX)),
+    ("sql_write_pages_default", SQL_WRITE_PAGES_DEFAULT),
+    ("sql_write_pages_max", SQL_WRITE_PAGES_MAX),
+    ("sql_migrations_max", SQL_MIGRATIONS_MAX as u64),
+    ("sql_migration_name_bytes_max", SQL_MIGRATION_NAME_BYTES_MAX as u64),
+    ("queries_max", QUERIES_MAX as u64),
+    ("query_name_bytes_max", QUERY_NAME_BYTES_MAX as u64),
+    ("query_sql_bytes_max", QUERY_SQL_BYTES_MAX as u64),
+    ("query_params_max", QUERY_PARAMS_MAX as u64),
+    ("sqlite_value_bytes_max", engine::VALUE_BYTES_MAX as u64),
+    ("sqlite_columns_max", engine::COLUMNS_MAX as u64),
+    ("sqlite_expression_depth_max", engine::EXPRESSION_DEPTH_MAX as u64),
+    ("sqlite_compound_terms_max", engine::COMPOUND_TERMS_MAX as u64),
+    ("sqlite_join_tables_max", JOIN_TABLES_MAX),
+    ("sqlite_statement_steps_max", engine::VDBE_OPS_MAX as u64),
+    ("sqlite_function_arguments_max", engine::FUNCTION_ARGUMENTS_MAX as u64),
+    ("sqlite_like_pattern_bytes_max", engine::LIKE_PATTERN_BYTES_MAX as u64),
+    ("sqlite_trigger_depth_max", engine::TRIGGER_DEPTH_MAX as u64),
+    ("key_bytes_min", KEY_BYTES_MIN as u64),
+    ("key_bytes_max", KEY_BYTES_MAX as u64),
+    ("value_bytes_max", VALUE_BYTES_MAX as u64),
+    ("value_in_parts_bytes_max", VALUE_IN_PARTS_BYTES_MAX),
+    ("value_part_bytes", VALUE_PART_BYTES as u64),
+    ("removed_parts_max", REMOVED_PARTS_MAX),
+    ("note_bytes_max", NOTE_BYTES_MAX as u64),
+    ("keys_per_call_max", KEYS_MAX as u64),
+    ("operations_max", OPERATIONS_MAX as u64),
+    ("list_entries_default", LIST_ENTRIES_DEFAULT as u64),
+    ("list_entries_max", LIST_ENTRIES_MAX as u64),
+    ("list_bytes_max", LIST_BYTES_MAX as u64),
+    ("list_keys_scanned_max", LIST_KEYS_SCANNED_MAX as u64),
+    ("expires_at_ns_max", i64::MAX as u64),
+    ("roles_max", ROLES_MAX as u64),
+    ("idempotency_key_bytes_max", IDEMPOTENCY_KEY_BYTES_MAX as u64),
+    ("idempotency_ns", IDEMPOTENCY_NS),
+    ("idempotent_reply_bytes_max", IDEMPOTENT_REPLY_BYTES_MAX as u64),
+    ("idempotency_keys_max", IDEMPOTENCY_KEYS_MAX as u64),
+    ("scan_bytes_default", SCAN_BYTES_DEFAULT),
+    ("scan_bytes_max", SCAN_BYTES_MAX),
+    ("damaged_pages_listed_max", DAMAGED_PAGES_LISTED_MAX as u64),
+];

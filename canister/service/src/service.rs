@@ -1,5 +1,5 @@
 //! What lives in the heap from one message to the next.
-use crate::codec::replies;
+use crate::codec::{general, replies};
 use crate::error::Failure;
 use crate::guard::Roles;
 use crate::ops::sql::policy;
@@ -20,6 +20,8 @@ pub struct Service {
     pub queries: Answer<Queries>,
     /// A hash of the schema of the service's own tables, which no caller's SQL may change.
     pub service_schema: [u8; 32],
+    /// The tables of the entries.
+    pub tables: ops::kv::Tables,
     /// What is known of the entries without asking the database.
     pub kv: ops::kv::State,
     /// When the platform's timer comes, in nanoseconds since 1970; none: it is not set.
@@ -45,6 +47,7 @@ impl Service {
     ) -> Result<Self, Error> {
         let manager = MemoryManager::open(stable.clone())
             .map_err(|error| Error::Other { code: "stable memory".to_owned(), message: error.to_string() })?;
+        general::prepare()?;
         let open = || -> Result<Self, Failure> {
             let (image, hashes) = (manager.get(DATABASE_MEMORY_ID), manager.get(PAGE_HASH_MEMORY_ID));
             let mut database = Database::open(image, hashes, options)?;
@@ -52,6 +55,7 @@ impl Service {
             for statements in ops::kv::STATEMENTS {
                 database.keep(statements)?;
             }
+            let tables = ops::kv::Tables::open(&database)?;
             if let Some(public) = settings.public_kv {
                 database.write(|writer| ops::access::set_public_kv(writer, public))?;
             }
@@ -64,6 +68,7 @@ impl Service {
                 roles,
                 queries,
                 service_schema,
+                tables,
                 kv,
                 timer: None,
                 stable: Box::new(stable),

@@ -68,6 +68,15 @@ pub struct Limits {
     pub reply_bytes_max: u32,
 }
 
+/// A limit by its name, which docs/limits.md explains.
+#[derive(CandidType, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
+pub struct Limit {
+    /// Its name, which stays.
+    pub name: String,
+    /// Its value in this canister.
+    pub value: u64,
+}
+
 /// What the canister is and what it holds.
 #[derive(CandidType, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 pub struct Meta {
@@ -91,8 +100,10 @@ pub struct Meta {
     pub digest: String,
     /// Size of the canister's whole stable memory in pages of 64 KiB.
     pub stable_memory_pages: u64,
-    /// Limits of this canister.
+    /// Limits of this canister that every client of the key-value store meets.
     pub limits: Limits,
+    /// All limits of this canister. Later versions have more.
+    pub all_limits: Vec<Limit>,
 }
 
 /// What an integrity check found.

@@ -62,12 +62,23 @@ impl<A: Arguments, R: CandidType> Method<A, R> {
     }
 }
 
+/// Who is shown what methods answer when they succeed.
+pub trait SuccessVisitor {
+    /// Called with the type and the method's name.
+    fn visit<T: CandidType + 'static>(&mut self, method: &'static str);
+}
+
 macro_rules! methods {
     ($($(#[$doc:meta])* $constant:ident = $mode:ident $name:literal: $args:ty => $reply:ty;)*) => {
         $($(#[$doc])* pub const $constant: Method<$args, Answer<$reply>> = Method::new($name, Mode::$mode);)*
 
         /// Name and mode of every method.
         pub const ALL: &[(&str, Mode)] = &[$(($name, Mode::$mode)),*];
+
+        /// Shows the type of each method's success to `visitor`.
+        pub fn each_success(visitor: &mut impl SuccessVisitor) {
+            $(visitor.visit::<$reply>($name);)*
+        }
 
         /// The Candid type of the whole service, with its init argument.
         pub fn service(container: &mut TypeContainer) -> Type {

@@ -5,8 +5,8 @@ use std::cell::Cell;
 use candid::utils::ArgumentEncoder;
 use candid::{CandidType, Deserialize, Principal};
 use ic_cdk::call::{Call, CallErrorExt};
-use icsql_types::method::{KV_GET, KV_PUT, Method};
-use icsql_types::{Answer, Error};
+use icsql_types::method::{KV_GET, KV_PUT, Method, SQL_QUERY};
+use icsql_types::{Answer, Error, Params, Statement, Value};
 
 thread_local! {
     static DATABASE: Cell<Principal> = const { Cell::new(Principal::anonymous()) };
@@ -48,7 +48,7 @@ where
     answer.map_err(Failure::Refused)
 }
 
-/// Remembers a text under a name; the answer is its version. icsql must have this canister among its controllers.
+/// Remembers a text under a name; the answer is its version. icsql must have given this canister the role writer.
 #[ic_cdk::update]
 async fn remember(name: String, text: String) -> Result<u64, Failure> {
     Ok(call(&KV_PUT, (name, text, None)).await?.version)
@@ -58,4 +58,20 @@ async fn remember(name: String, text: String) -> Result<u64, Failure> {
 #[ic_cdk::update]
 async fn recall(name: String) -> Result<Option<String>, Failure> {
     call(&KV_GET, (name,)).await
+}
+
+/// The names that begin with a text, in order; the first thousand. SQL reads what `remember` wrote.
+#[ic_cdk::update]
+async fn names(prefix: String) -> Result<Vec<String>, Failure> {
+    let statement = Statement {
+        // U+10FFFF sorts behind every other character, so that the range is an index's.
+        sql: "SELECT key FROM kv WHERE key >= ?1 AND key < ?1 || char(0x10FFFF) ORDER BY key".into(),
+        params: Some(Params::Positional(vec![Value::Text(prefix)])),
+    };
+    let found = call(&SQL_QUERY, (statement, None)).await?;
+    let name = |row: Vec<Value>| match row.into_iter().next() {
+        Some(Value::Text(name)) => Some(name),
+        _ => None,
+    };
+    Ok(found.rows.into_iter().filter_map(name).collect())
 }

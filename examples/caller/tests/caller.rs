@@ -2,7 +2,8 @@
 
 use candid::{CandidType, Decode, Deserialize, Encode, Principal};
 use icsql_tests::{Icsql, caller_wasm, controller, encode, stranger};
-use icsql_types::Error;
+use icsql_types::method::ACCESS_GRANT;
+use icsql_types::{Error, Grant, Role};
 
 /// The example's `Failure`, as a client of its own would write it.
 #[derive(CandidType, Deserialize, Debug)]
@@ -32,6 +33,11 @@ impl Example {
         Decode!(&reply, Result<u64, Failure>).unwrap()
     }
 
+    fn names(&self, prefix: &str) -> Result<Vec<String>, Failure> {
+        let reply = self.icsql.pic.update_call(self.id, stranger(), "names", encode((prefix,))).unwrap();
+        Decode!(&reply, Result<Vec<String>, Failure>).unwrap()
+    }
+
     fn recall(&self, name: &str) -> Result<Option<String>, Failure> {
         let reply = self.icsql.pic.update_call(self.id, stranger(), "recall", encode((name,))).unwrap();
         Decode!(&reply, Result<Option<String>, Failure>).unwrap()
@@ -41,16 +47,20 @@ impl Example {
 #[test]
 fn it_puts_and_gets_and_says_what_is_wrong() {
     let example = Example::deploy(|icsql| icsql.id);
-    // Not a controller of icsql yet.
+    // It has no role yet.
     let refused = example.remember("greeting", "hello").unwrap_err();
     assert!(matches!(&refused, Failure::Refused(Error::Forbidden { method, .. }) if method == "kv_put"), "{refused:?}");
     let icsql = &example.icsql;
-    icsql.pic.set_controllers(icsql.id, Some(controller()), vec![controller(), example.id]).unwrap();
+    icsql.ok(&ACCESS_GRANT, (Grant { who: example.id, role: Role::Writer }, None));
     let first = example.remember("greeting", "hello").unwrap();
     assert!(example.remember("greeting", "hello again").unwrap() > first);
     assert_eq!(example.recall("greeting").unwrap().as_deref(), Some("hello again"));
     assert_eq!(example.recall("farewell").unwrap(), None);
     assert_eq!(icsql.get("greeting").as_deref(), Some("hello again"));
+    example.remember("greenhouse", "tomatoes").unwrap();
+    assert_eq!(example.names("gre").unwrap(), ["greenhouse", "greeting"]);
+    assert_eq!(example.names("greet").unwrap(), ["greeting"]);
+    assert!(example.names("x").unwrap().is_empty());
     let too_long = example.remember(&"k".repeat(1_025), "").unwrap_err();
     assert!(matches!(&too_long, Failure::Refused(Error::TooLarge { limit: 1_024, actual: 1_025, .. })), "{too_long:?}");
     // The example is upgraded; what it remembers is in icsql.

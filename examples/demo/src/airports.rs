@@ -1,6 +1,7 @@
 //! The data set: `airports.csv` of the PyPI package `airportsdata`, a row for each airport.
 
 use crate::error::Error;
+use icsql_types::Value;
 use std::io::Read;
 use std::path::Path;
 
@@ -9,37 +10,56 @@ const KEY: &str = "icao";
 /// Columns that hold numbers; everything else is text, also where it looks like a number.
 const NUMBERS: [&str; 3] = ["elevation", "lat", "lon"];
 
-/// One entry of the store.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// The airport's ICAO code.
+/// The columns that become those of a table, in the order of [`Airport::row`].
+const COLUMNS: [&str; 11] = ["icao", "iata", "name", "city", "subd", "country", "elevation", "lat", "lon", "tz", "lid"];
+
+/// One airport.
+#[derive(Debug, PartialEq)]
+pub struct Airport {
+    /// Its ICAO code.
     pub key: String,
     /// The whole row as a JSON object, its fields in the order of the columns.
     pub value: String,
+    /// The row as values of SQL, in the order of [`COLUMNS`]. An empty cell is NULL.
+    pub row: Vec<Value>,
 }
 
 /// Reads the file at `path`.
 ///
 /// # Errors
-/// When it cannot be read or is no CSV with a column `icao`.
-pub fn read(path: &Path) -> Result<Vec<Entry>, Error> {
+/// When it cannot be read or is no CSV with these columns.
+pub fn read(path: &Path) -> Result<Vec<Airport>, Error> {
     let data = |message: String| Error::Data { path: path.to_owned(), message };
     let file = std::fs::File::open(path).map_err(|e| data(e.to_string()))?;
-    let entries = parse(file).map_err(data)?;
-    if entries.is_empty() { Err(data("there are no rows in it".into())) } else { Ok(entries) }
+    let airports = parse(file).map_err(data)?;
+    if airports.is_empty() { Err(data("there are no rows in it".into())) } else { Ok(airports) }
 }
 
-fn parse(csv: impl Read) -> Result<Vec<Entry>, String> {
+fn parse(csv: impl Read) -> Result<Vec<Airport>, String> {
     let mut reader = csv::Reader::from_reader(csv);
     let columns = reader.headers().map_err(|e| e.to_string())?.clone();
-    let key = columns.iter().position(|name| name == KEY).ok_or(format!("there is no column '{KEY}'"))?;
-    let rows = reader.records().map(|row| {
-        let row = row.map_err(|e| e.to_string())?;
-        let fields = columns.iter().zip(&row).map(|(name, cell)| format!("{}:{}", quoted(name), field(name, cell)));
+    let place =
+        |wanted: &str| columns.iter().position(|name| name == wanted).ok_or(format!("there is no column '{wanted}'"));
+    let key = place(KEY)?;
+    let places = COLUMNS.iter().map(|name| place(name)).collect::<Result<Vec<_>, _>>()?;
+    let rows = reader.records().map(|cells| {
+        let cells = cells.map_err(|e| e.to_string())?;
+        let fields = columns.iter().zip(&cells).map(|(name, cell)| format!("{}:{}", quoted(name), field(name, cell)));
         let value = format!("{{{}}}", fields.collect::<Vec<_>>().join(","));
-        Ok(Entry { key: row.get(key).unwrap_or_default().to_owned(), value })
+        let cell = |place: usize| cells.get(place).unwrap_or_default();
+        let row = COLUMNS.iter().zip(&places).map(|(name, &place)| sql_value(name, cell(place))).collect();
+        Ok(Airport { key: cell(key).to_owned(), value, row })
     });
     rows.collect()
+}
+
+/// A cell as a value of SQL.
+fn sql_value(column: &str, cell: &str) -> Value {
+    match cell.parse() {
+        Ok(number) if NUMBERS.contains(&column) => Value::Real(number),
+        _ if cell.is_empty() => Value::Null,
+        _ => Value::Text(cell.to_owned()),
+    }
 }
 
 /// A cell as JSON. Numbers keep their digits.
@@ -56,25 +76,49 @@ fn quoted(text: &str) -> String {
 mod tests {
     use super::*;
 
+    const HEADER: &str = "icao,iata,name,city,subd,country,elevation,lat,lon,tz,lid\n";
+
     #[test]
     fn rows_become_json_with_their_numbers_unchanged() {
-        let csv = "\"icao\",\"name\",\"elevation\",\"lat\",\"lid\"\n\
-            \"LSZH\",\"Zürich \"\"Kloten\"\", main\",1416,47.46470,\"007\"\n\
-            \"XXXX\",\"\",n/a,-0.5,\"\"\n";
-        let entries = parse(csv.as_bytes()).unwrap();
-        assert_eq!(entries.len(), 2);
-        assert_eq!(entries[0].key, "LSZH");
-        assert_eq!(
-            entries[0].value,
-            r#"{"icao":"LSZH","name":"Zürich \"Kloten\", main","elevation":1416,"lat":47.46470,"lid":"007"}"#
+        let csv = format!(
+            "{HEADER}LSZH,ZRH,\"Zürich \"\"Kloten\"\", main\",,,CH,1416,47.46470,8.5,Europe/Zurich,007\n\
+             XXXX,,,,,CH,n/a,-0.5,0,,\n"
         );
-        assert_eq!(entries[1].value, r#"{"icao":"XXXX","name":"","elevation":"n/a","lat":-0.5,"lid":""}"#);
+        let airports = parse(csv.as_bytes()).unwrap();
+        assert_eq!(airports.len(), 2);
+        assert_eq!(airports[0].key, "LSZH");
+        assert_eq!(
+            airports[0].value,
+            r#"{"icao":"LSZH","iata":"ZRH","name":"Zürich \"Kloten\", main","city":"","subd":"","country":"CH","elevation":1416,"lat":47.46470,"lon":8.5,"tz":"Europe/Zurich","lid":"007"}"#
+        );
+        assert!(airports[1].value.contains(r#""elevation":"n/a","lat":-0.5,"lon":0,"tz":"""#), "{}", airports[1].value);
+    }
+
+    #[test]
+    fn rows_become_values_of_sql() {
+        let csv = format!("{HEADER}LSZH,ZRH,Zürich,,,CH,1416,47.46470,8.5,Europe/Zurich,007\n");
+        let text = |text: &str| Value::Text(text.to_owned());
+        let row = [
+            text("LSZH"),
+            text("ZRH"),
+            text("Zürich"),
+            Value::Null,
+            Value::Null,
+            text("CH"),
+            Value::Real(1416.0),
+            Value::Real(47.4647),
+            Value::Real(8.5),
+            text("Europe/Zurich"),
+            text("007"),
+        ];
+        assert_eq!(parse(csv.as_bytes()).unwrap()[0].row, row);
     }
 
     #[test]
     fn a_file_of_another_shape_is_refused() {
         assert_eq!(parse("code,name\nA,B\n".as_bytes()).unwrap_err(), "there is no column 'icao'");
-        let message = parse("icao,name\nA\n".as_bytes()).unwrap_err();
+        assert_eq!(parse("icao,name\nA,B\n".as_bytes()).unwrap_err(), "there is no column 'iata'");
+        let message = parse(format!("{HEADER}A\n").as_bytes()).unwrap_err();
         assert!(message.contains("line: 2"), "{message}");
     }
 }

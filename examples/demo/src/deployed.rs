@@ -6,8 +6,8 @@ use candid::{CandidType, Principal};
 use icsql_types::Answer;
 use icsql_types::method::{Method, Mode};
 use pocket_ic::common::rest::RawMessageId;
-use pocket_ic::{CanisterSettings, PocketIc};
-use serde::Deserialize;
+use pocket_ic::{CanisterSettings, PocketIc, RejectResponse};
+use serde::{Deserialize, Serialize};
 
 /// Cycles that the canister starts with: enough for years of this.
 const CYCLES: u128 = 1_000_000_000_000_000;
@@ -25,6 +25,15 @@ pub struct Deployed {
     pub canister: Principal,
     /// Who may write, beside everybody who does not say who they are: agents without an identity.
     pub controller: Principal,
+}
+
+/// What a call costs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Price {
+    /// Instructions of the whole message.
+    pub instructions: u64,
+    /// What the canister pays in cycles when the call is an update: these, and the platform's fees. A query is free.
+    pub cycles: u64,
 }
 
 /// The replica's answer about the messages since the last call began; more fields are ignored.
@@ -76,24 +85,53 @@ impl Deployed {
         self.pic.auto_progress();
     }
 
-    /// Calls a query method as the controller. Answers the reply and the call's instructions.
+    /// Calls a query method as `caller`: as a query, whose reply and instructions are answered, and once more as an update,
+    /// to see what that takes in cycles.
     ///
     /// # Errors
     /// When the call is rejected, or the canister answers with an error.
-    pub fn query<A, R>(&self, method: &Method<A, Answer<R>>, arguments: A) -> Result<(R, u64), Error>
+    pub fn query<A, R>(
+        &self,
+        caller: Principal,
+        method: &Method<A, Answer<R>>,
+        arguments: A,
+    ) -> Result<(R, Price), Error>
     where
         A: ArgumentEncoder,
         R: CandidType + for<'a> Deserialize<'a>,
     {
         debug_assert_eq!(method.mode, Mode::Query);
+        let rejected = |e: RejectResponse| Error::Rejected { call: method.name.into(), message: e.reject_message };
         let argument = encode(method.name, arguments)?;
-        let reply = self.pic.query_call(self.canister, self.controller, method.name, argument);
-        let reply = reply.map_err(|e| Error::Rejected { call: method.name.into(), message: e.reject_message })?;
+        let reply = self.pic.query_call(self.canister, caller, method.name, argument.clone()).map_err(rejected)?;
         let answer = decode(method.name, &reply)?;
-        match self.instructions(method.name)?[..] {
-            [instructions] => Ok((answer, instructions)),
-            ref other => Err(unexpected(method.name, format!("the server counted {} messages, not one", other.len()))),
-        }
+        let instructions = self.instructions_of_one(method.name)?;
+        let before = self.balance();
+        let reply = self.pic.update_call(self.canister, caller, method.name, argument).map_err(rejected)?;
+        let _: R = decode(method.name, &reply)?;
+        Ok((answer, Price { instructions, cycles: before.saturating_sub(self.balance()) }))
+    }
+
+    /// Calls an update method as the controller and answers what it cost.
+    ///
+    /// # Errors
+    /// When the call is rejected, or the canister answers with an error.
+    pub fn update<A, R>(&self, method: &Method<A, Answer<R>>, arguments: A) -> Result<(R, Price), Error>
+    where
+        A: ArgumentEncoder,
+        R: CandidType + for<'a> Deserialize<'a>,
+    {
+        debug_assert_eq!(method.mode, Mode::Update);
+        let before = self.balance();
+        let id = self.submit(method, arguments)?;
+        let answer = self.finish(method.name, id)?;
+        let instructions = self.instructions_of_one(method.name)?;
+        Ok((answer, Price { instructions, cycles: before.saturating_sub(self.balance()) }))
+    }
+
+    /// The canister's cycles.
+    pub fn balance(&self) -> u64 {
+        u64::try_from(self.pic.cycle_balance(self.canister)).unwrap_or(u64::MAX)
     }
 
     /// Hands an update call in. Several that are handed in one after the other run in this order at the first
@@ -114,6 +152,13 @@ impl Deployed {
     pub fn finish<R: CandidType + for<'a> Deserialize<'a>>(&self, call: &str, id: RawMessageId) -> Result<R, Error> {
         let reply = self.pic.await_call(id);
         decode(call, &reply.map_err(|e| Error::Rejected { call: call.into(), message: e.reject_message })?)
+    }
+
+    fn instructions_of_one(&self, method: &str) -> Result<u64, Error> {
+        match self.instructions(method)?[..] {
+            [instructions] => Ok(instructions),
+            ref other => Err(unexpected(method, format!("the server counted {} messages, not one", other.len()))),
+        }
     }
 
     /// Instructions of each execution of this method since the last call began, in order.

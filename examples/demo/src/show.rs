@@ -1,7 +1,10 @@
 //! Texts for people.
 
+use crate::sql::{BY_CODE, COUNTRY, PAGE_ROWS, QUERY, country};
 use base64::prelude::*;
 use candid::{Principal, encode_args};
+use icsql_types::ReadOptions;
+use icsql_types::method::QUERY_CALL;
 
 /// A number with a comma between groups of three digits.
 pub fn thousands(number: u64) -> String {
@@ -21,8 +24,16 @@ pub fn megabytes(bytes: u64) -> String {
     format!("{:.1} MB", bytes as f64 / 1e6)
 }
 
+/// A number in millions, to a tenth.
+pub fn millions(number: u64) -> String {
+    let tenths = (number + 50_000) / 100_000;
+    format!("{}.{} million", thousands(tenths / 10), tenths % 10)
+}
+
 /// How to call the canister on this server, where it is on `instance`.
 pub fn calls(server: &reqwest::Url, instance: &str, canister: Principal, controller: Principal) -> String {
+    let named =
+        (QUERY.to_owned(), country(), Some(ReadOptions { max_rows: Some(PAGE_ROWS), ..ReadOptions::default() }));
     let request = |sender: Principal, method: &str, argument: Vec<u8>| {
         format!(
             r#"{{"sender":"{}","canister_id":"{}","effective_principal":"None","method":"{method}","payload":"{}"}}"#,
@@ -43,6 +54,12 @@ pub fn calls(server: &reqwest::Url, instance: &str, canister: Principal, control
             request(Principal::anonymous(), "kv_get", text(&[key]))
         )
     };
+    let by_code = BY_CODE;
+    // These always have an encoding.
+    let call = format!(
+        "curl -s {instance}/read/query -d '{}' | cut -d'\"' -f4 | base64 -d | tr -cs '[:print:]' ' '; echo",
+        request(Principal::anonymous(), QUERY_CALL.name, encode_args(named).unwrap_or_default())
+    );
     let write = format!(
         "curl -s {instance}/update/submit_ingress_message -d '{}' | sed 's/^{{\"Ok\"://; s/}}$//' | curl -s {instance}/update/await_ingress_message -d @-; echo",
         request(controller, "kv_put", text(&["hello", "world"]))
@@ -54,9 +71,18 @@ pub fn calls(server: &reqwest::Url, instance: &str, canister: Principal, control
 With icp-cli (scripts/setup icp puts version 1.5.0 into .tools/bin):
   icp canister call -n {address} -k fetch {canister} kv_put '("hello", "world", null)'
   icp canister call -n {address} -k fetch {canister} kv_get '("hello")' --query
+  icp canister call -n {address} -k fetch {canister} sql_query --query \
+    '(record {{ sql = "{by_code}"; params = opt variant {{ Positional = vec {{ variant {{ Text = "ZRH" }} }} }} }}, null)'
+  icp canister call -n {address} -k fetch {canister} query_call --query \
+    '("{QUERY}", variant {{ Named = vec {{ record {{ "country"; variant {{ Text = "{COUNTRY}" }} }} }} }}, opt record {{ max_rows = opt {PAGE_ROWS} }})'
 
 In JavaScript, with @icp-sdk/core (scripts/setup js installs it):
   node examples/js/main.mjs {address} {canister}
+  node --input-type=module -e '
+    import {{ connect }} from "./examples/js/icsql.mjs";
+    const db = await connect("{address}", "{canister}");
+    console.log(await db.query("{by_code}", ["ZRH"]));
+    console.log(await db.call("{QUERY}", {{ country: "{COUNTRY}" }}, {{ maxRows: {PAGE_ROWS} }}));'
 
 In Rust, with ic-agent:
   cargo run -p icsql-example-rust-agent -- {address} {canister}
@@ -72,6 +98,9 @@ names, without a signature.
 
   # kv_get "hello"
   {}
+
+  # the named query, as anybody; a row is its values, each with a byte for its type and its length
+  {call}
 
 In tests in Rust, with the pocket-ic crate:
   PocketIc::new_from_existing_instance("{address}".parse()?, {}, None)
@@ -101,6 +130,14 @@ mod tests {
     }
 
     #[test]
+    fn millions_have_a_tenth() {
+        assert_eq!(
+            [0, 49_999, 50_000, 6_250_000, 12_345_678_901].map(millions),
+            ["0.0 million", "0.0 million", "0.1 million", "6.3 million", "12,345.7 million"]
+        );
+    }
+
+    #[test]
     fn requests_name_the_canister_and_hold_the_arguments() {
         let canister = Principal::from_slice(&[0, 0, 0, 0, 0, 0, 0, 7, 1, 1]);
         let controller = Principal::self_authenticating(b"somebody");
@@ -112,7 +149,7 @@ mod tests {
             .map(|(_, rest)| serde_json::from_str(&format!("{{{}", rest.split('\'').next().unwrap())).unwrap())
             .collect();
         let bytes = |value: &serde_json::Value| BASE64_STANDARD.decode(value.as_str().unwrap()).unwrap();
-        assert_eq!(requests.len(), 3);
+        assert_eq!(requests.len(), 4);
         assert!(requests.iter().all(|r| bytes(&r["canister_id"]) == canister.as_slice()));
         assert_eq!(bytes(&requests[0]["sender"]), [4]);
         assert_eq!(candid::decode_one::<String>(&bytes(&requests[0]["payload"])).unwrap(), "LSZH");
@@ -120,6 +157,10 @@ mod tests {
         assert_eq!(bytes(&requests[1]["sender"]), controller.as_slice());
         let put: (String, String) = candid::decode_args(&bytes(&requests[1]["payload"])).unwrap();
         assert_eq!(put, ("hello".into(), "world".into()));
+        assert_eq!(requests[3]["method"], "query_call");
+        let call: (String, icsql_types::Params, Option<ReadOptions>) =
+            candid::decode_args(&bytes(&requests[3]["payload"])).unwrap();
+        assert_eq!((call.0.as_str(), call.1), ("airports_of_country", country()));
         assert!(text.contains(r#"new_from_existing_instance("http://127.0.0.1:8008".parse()?, 3, None)"#), "{text}");
     }
 }

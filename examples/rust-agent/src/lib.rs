@@ -3,8 +3,8 @@
 use candid::utils::{ArgumentEncoder, decode_one, encode_args};
 use candid::{CandidType, Principal};
 use ic_agent::{Agent, AgentError};
-use icsql_types::Answer;
-use icsql_types::method::{KV_GET, KV_PUT, Method, Mode};
+use icsql_types::method::{KV_GET, KV_PUT, Method, Mode, SQL_QUERY};
+use icsql_types::{Answer, Params, Statement, Value};
 use std::fmt;
 
 /// Why there is no answer.
@@ -75,7 +75,7 @@ impl Icsql {
     }
 }
 
-/// Puts, gets, and meets an error. Answers what there is to say about it, a line each.
+/// Puts, gets, asks by SQL, and meets errors. Answers what there is to say about it, a line each.
 ///
 /// # Errors
 /// When a call ends otherwise than it should.
@@ -92,10 +92,26 @@ pub async fn session(url: &str, canister: Principal) -> Result<Vec<String>, Box<
         Err(other) => return Err(other.into()),
         Ok(written) => return Err(format!("an empty key was taken: {written:?}").into()),
     };
+    // SQL reads the same entries. Values go in as parameters.
+    let statement = Statement {
+        sql: "SELECT value, length(value) FROM kv WHERE key = ?1".into(),
+        params: Some(Params::Positional(vec![Value::Text(key())])),
+    };
+    let found = db.call(&SQL_QUERY, (statement, None)).await?;
+    let typo = Statement { sql: "SELECT valeu FROM kv".into(), params: None };
+    let wrong = match db.call(&SQL_QUERY, (typo, None)).await {
+        Err(Failure::Icsql(icsql_types::Error::Sqlite { code, message, offset, .. })) => {
+            format!("code {code} at byte {}: {message}", offset.unwrap_or(0))
+        }
+        Err(other) => return Err(other.into()),
+        Ok(found) => return Err(format!("a column that is not there was read: {found:?}").into()),
+    };
     Ok(vec![
         format!("put: version {}", written.version),
         format!("get: {value:?}"),
         format!("get of a key that is not there: {absent:?}"),
         format!("put without a key: InvalidArgument, {refused}"),
+        format!("SQL: {:?} in {} instructions", found.rows, found.cost.instructions),
+        format!("SQL with a wrong column: Sqlite, {wrong}"),
     ])
 }

@@ -1,4 +1,4 @@
-//! Puts, gets, and meets an error, in a running icsql.
+//! Puts, gets, asks by SQL, and meets errors, in a running icsql.
 
 use candid::Principal;
 use std::process::ExitCode;

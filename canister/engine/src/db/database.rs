@@ -17,6 +17,9 @@ use crate::vfs::{DatabaseFile, Operations, Registration};
 use core::cell::{Cell, OnceCell, RefCell};
 use core::ops::ControlFlow;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
 /// How to open a database.
 #[derive(Clone)]
@@ -78,6 +81,10 @@ pub(super) struct Inner {
     cache_pages: u32,
     /// What the schema was when the kept statements were prepared.
     schema_cookie: Cell<u32>,
+    /// Tells databases apart.
+    pub(super) id: u64,
+    /// A buffer for a row of a keyed table.
+    pub(super) record: Cell<Vec<u8>>,
     /// Whether a transaction was begun and is neither committed nor undone by us.
     pub(super) in_transaction: Cell<bool>,
 }
@@ -186,6 +193,8 @@ impl Database {
                 meter,
                 cache_pages,
                 schema_cookie: Cell::new(0),
+                id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+                record: Cell::default(),
                 in_transaction: Cell::new(false),
             }),
         };
@@ -476,7 +485,7 @@ impl Database {
 
     /// After a transaction that was undone: reads the cache and prepares the kept statements again if they were lost
     /// with it. A schema that was rolled back has the cookie of before, and yet made the statements stale.
-    fn recover(&self, cached_before: u32) -> Result<(), Error> {
+    pub(super) fn recover(&self, cached_before: u32) -> Result<(), Error> {
         self.inner.file.borrow_mut().rolled_back();
         let lost = self.inner.connection.cached_pages() < cached_before || !self.inner.connection.schema_loaded();
         if lost {

@@ -83,13 +83,20 @@ pub enum Error {
         /// How many were given.
         given: usize,
     },
-    /// A column holds another type than was asked for.
+    /// A table cannot be used by its key.
+    NotKeyed {
+        /// The table.
+        table: String,
+        /// Why.
+        why: &'static str,
+    },
+    /// A column holds, or was given, another type than the one that it must be.
     ColumnType {
         /// The column, from 0.
         column: usize,
-        /// What was asked for.
+        /// What it must be.
         expected: &'static str,
-        /// What it holds.
+        /// What it holds or was given.
         found: &'static str,
     },
     /// A change of the schema would leave a row that refers to one that is not there.
@@ -244,6 +251,7 @@ impl fmt::Display for Error {
             Self::Parameters { expected, given } => {
                 write!(f, "the statement has {expected} parameters and {given} were given")
             }
+            Self::NotKeyed { table, why } => write!(f, "table {table} cannot be used by its key: {why}"),
             Self::ColumnType { column, expected, found } => {
                 write!(f, "column {column} holds {found}, not {expected}")
             }

@@ -34,6 +34,10 @@ impl<'d> Reader<'d> {
         Self { database, authority: Authority::Caller }
     }
 
+    pub(super) fn database(&self) -> &'d Database {
+        self.database
+    }
+
     /// The same view for statements of somebody else.
     pub fn restricted(&self, policy: &'static Policy) -> Reader<'d> {
         Reader { database: self.database, authority: Authority::Restricted(policy) }

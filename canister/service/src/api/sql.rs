@@ -167,7 +167,7 @@ enum Reply<T> {
 impl<A, R, K> Write<A, R, K>
 where
     A: for<'a> ArgumentDecoder<'a>,
-    R: CandidType,
+    R: CandidType + 'static,
     K: FnOnce(&A) -> Option<String>,
 {
     /// `limits` of the most instructions and the arguments; the `budget` in them; `body` runs in the transaction; `reply`
@@ -196,7 +196,7 @@ where
                 Some(request) => Ok(Reply::Encoded(idempotency::run(writer, request, || {
                     let done = body(writer, service_schema, &limits, &arguments)?;
                     let Some(make) = make.take() else { return Err(again()) };
-                    Ok(general::encode(Ok(&make(done, writer.id(), &writer.metrics())))?)
+                    Ok(general::encode(Ok(&make(done, writer.id(), &writer.metrics())))?.to_vec())
                 })?)),
             };
             let budget = budget(&limits);
@@ -209,7 +209,7 @@ where
                 Reply::Encoded(bytes) => bytes,
                 Reply::Made(done) => {
                     let Some(make) = make.take() else { return Err(again().into()) };
-                    general::encode(Ok(&make(done, database.meta().transaction_id, &metrics)))?
+                    general::encode(Ok(&make(done, database.meta().transaction_id, &metrics)))?.to_vec()
                 }
             };
             database.read(|reader| {

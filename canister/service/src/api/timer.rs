@@ -26,8 +26,9 @@ fn set(host: &impl Host, service: &mut Service, at: u64) {
 pub fn fire(host: &impl Host, service: &mut Service) {
     service.timer = None;
     let (now, before) = (host.time_ns(), service.kv);
-    let swept = service.database.write(|writer| {
-        let mut changes = Changes::begin(writer, now, before)?;
+    let Service { database, tables, .. } = &mut *service;
+    let swept = database.write(|writer| {
+        let mut changes = Changes::begin(writer, tables, now, before)?;
         changes.sweep(STEP)?;
         changes.end()
     });

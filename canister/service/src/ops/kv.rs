@@ -6,16 +6,9 @@ mod parts;
 
 use crate::error::Failure;
 use changes::stored_now;
-use icsql_engine::{Database, Error as EngineError, Reader, Sql, ValueRef};
+use icsql_engine::{Database, Error as EngineError, KeyedTable, Reader, Sql, ValueRef};
 use icsql_types::Error;
 
-static GET: Sql = Sql::new("SELECT value FROM main.kv WHERE key = ?1");
-static GET_VERSIONED: Sql = Sql::new("SELECT version, value FROM main.kv WHERE key = ?1");
-static PUT: Sql = Sql::new("INSERT OR REPLACE INTO main.kv(key, version, value) VALUES (?1, ?2, ?3)");
-static EXISTS: Sql = Sql::new("SELECT 1 FROM main.kv WHERE key = ?1");
-static GET_NOTE: Sql = Sql::new(
-    "SELECT k.version, n.note FROM main.kv AS k LEFT JOIN main.kv_note AS n ON n.key = k.key WHERE k.key = ?1",
-);
 // With a condition, though every key meets it: SQLite counts a whole b-tree in a single step of its virtual machine,
 // and a step cannot be stopped by a budget.
 static COUNT: Sql = Sql::new("SELECT count(*) FROM main.kv WHERE key >= ''");
@@ -23,13 +16,32 @@ static COUNT_EXPIRED: Sql = Sql::new("SELECT count(*) FROM main.kv_expiry WHERE 
 static NEXT_EXPIRY: Sql = Sql::new("SELECT expires_at FROM main.kv_expiry ORDER BY expires_at LIMIT 1");
 
 /// Statements to keep prepared.
-pub static STATEMENTS: &[&[&Sql]] = &[
-    &[&GET, &PUT, &GET_VERSIONED, &EXISTS, &GET_NOTE, &COUNT, &COUNT_EXPIRED, &NEXT_EXPIRY],
-    entry::STATEMENTS,
-    parts::STATEMENTS,
-    changes::STATEMENTS,
-    list::STATEMENTS,
-];
+pub static STATEMENTS: &[&[&Sql]] =
+    &[&[&COUNT, &COUNT_EXPIRED, &NEXT_EXPIRY], entry::STATEMENTS, parts::STATEMENTS, changes::STATEMENTS];
+
+/// The tables that are used by their keys, past SQL: a get or a put costs half as much.
+pub struct Tables {
+    /// `kv`: key, version, value.
+    pub entries: KeyedTable,
+    /// `kv_note`: key, note.
+    pub notes: KeyedTable,
+}
+
+/// Columns of `kv`.
+const VERSION: usize = 1;
+const VALUE: usize = 2;
+/// Column of `kv_note`.
+const NOTE: usize = 1;
+
+impl Tables {
+    /// Looks at them once their migrations are applied.
+    ///
+    /// # Errors
+    /// The engine's.
+    pub fn open(database: &Database) -> Result<Self, EngineError> {
+        Ok(Self { entries: database.keyed("kv")?, notes: database.keyed("kv_note")? })
+    }
+}
 
 /// What the heap knows of the entries: whether the cheapest ways to read and write will do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -78,28 +90,30 @@ fn next_expiry(reader: &Reader<'_>) -> Result<Option<u64>, EngineError> {
 #[inline]
 pub fn get<T>(
     reader: &Reader<'_>,
+    tables: &Tables,
     key: &str,
     now: Option<u64>,
     found: impl FnOnce(&[u8]) -> T,
 ) -> Result<Option<T>, Failure> {
     match now {
-        None => reader.query_row(&GET, (key,), |row| text(row.value(0)?, found)),
-        Some(now) => get_unless_expired(reader, key, now, found),
+        None => reader.get(&tables.entries, key, |row| text(row.value(VALUE)?, found)),
+        Some(now) => get_unless_expired(reader, tables, key, now, found),
     }
 }
 
 #[inline(never)]
 fn get_unless_expired<T>(
     reader: &Reader<'_>,
+    tables: &Tables,
     key: &str,
     now: u64,
     found: impl FnOnce(&[u8]) -> T,
 ) -> Result<Option<T>, Failure> {
-    let value = reader.query_row(&GET_VERSIONED, (key,), |row| {
-        if row.integer(0)? < 0 && entry::expires_at(reader, key)? <= now {
+    let value = reader.get(&tables.entries, key, |row| {
+        if row.integer(VERSION)? < 0 && entry::expires_at(reader, key)? <= now {
             return Ok(None);
         }
-        text(row.value(1)?, found).map(Some)
+        text(row.value(VALUE)?, found).map(Some)
     })?;
     Ok(value.flatten())
 }
@@ -134,10 +148,10 @@ fn stored_version(version: u64) -> Result<i64, Error> {
 /// # Errors
 /// The engine's; nothing has changed then.
 #[inline]
-pub fn put(database: &mut Database, key: &str, value: ValueRef<'_>) -> Result<u64, Failure> {
+pub fn put(database: &mut Database, tables: &Tables, key: &str, value: ValueRef<'_>) -> Result<u64, Failure> {
     let version = database.next_transaction_id();
     let stored = stored_version(version)?;
-    database.execute(&PUT, (key, stored, value))?;
+    database.put(&tables.entries, &[key.into(), stored.into(), value])?;
     Ok(version)
 }
 
@@ -145,18 +159,11 @@ pub fn put(database: &mut Database, key: &str, value: ValueRef<'_>) -> Result<u6
 ///
 /// # Errors
 /// The engine's.
-pub fn get_note(reader: &Reader<'_>, key: &str, now: u64) -> Result<Option<Option<String>>, Failure> {
-    let note = reader.query_row(&GET_NOTE, (key,), |row| {
-        if row.integer(0)? < 0 && entry::expires_at(reader, key)? <= now {
-            return Ok(None);
-        }
-        let note = match row.value(1)? {
-            ValueRef::Null => None,
-            _ => Some(row.text(1)?.to_owned()),
-        };
-        Ok::<_, Failure>(Some(note))
-    })?;
-    Ok(note.flatten())
+pub fn get_note(reader: &Reader<'_>, tables: &Tables, key: &str, now: u64) -> Result<Option<Option<String>>, Failure> {
+    if entry::version(reader, tables, key, now)?.is_none() {
+        return Ok(None);
+    }
+    Ok(Some(entry::note(reader, tables, key)?))
 }
 
 /// The number of keys. It takes about 250 instructions a key.

@@ -21,7 +21,7 @@ use icsql_types::{Answer, Appended, ByteBuf, Deleted, Error, KvOperation, KvValu
 pub fn get_entry(host: &impl Host, service: &mut Service) {
     typed(host, service, &guard::KV_GET_ENTRY, &method::KV_GET_ENTRY, |service, (key,)| {
         check_key(&key)?;
-        Ok(service.database.read(|reader| entry::get(reader, &key, host.time_ns()))?)
+        Ok(service.database.read(|reader| entry::get(reader, &service.tables, &key, host.time_ns()))?)
     });
 }
 
@@ -34,8 +34,8 @@ pub fn read(host: &impl Host, service: &mut Service) {
             return Err(too_large("length", VALUE_BYTES_MAX, length));
         }
         let part = service.database.read(|reader| {
-            let Some(found) = entry::visible(reader, &key, host.time_ns())? else { return Ok(None) };
-            let bytes = entry::read(reader, &key, &found, offset, length)?;
+            let Some(found) = entry::visible(reader, &service.tables, &key, host.time_ns())? else { return Ok(None) };
+            let bytes = entry::read(reader, &service.tables, &key, &found, offset, length)?;
             Ok::<_, Failure>(Some(Part { bytes, size: found.size, version: found.version }))
         })?;
         Ok(part)
@@ -45,7 +45,7 @@ pub fn read(host: &impl Host, service: &mut Service) {
 /// `kv_list`.
 pub fn list(host: &impl Host, service: &mut Service) {
     typed(host, service, &guard::KV_LIST, &method::KV_LIST, |service, (list,)| {
-        Ok(service.database.read(|reader| ops::kv::list::page(reader, &list, host.time_ns()))?)
+        Ok(service.database.read(|reader| ops::kv::list::page(reader, &service.tables, &list, host.time_ns()))?)
     });
 }
 
@@ -172,13 +172,13 @@ pub(super) fn change<A, R>(
     body: impl FnOnce(&mut Changes<'_>, A) -> Result<R, Failure>,
 ) where
     A: for<'a> ArgumentDecoder<'a>,
-    R: CandidType,
+    R: CandidType + 'static,
 {
     raw(host, service, rule, |service, argument| {
         let arguments: A = general::decode(argument)?;
         let options = options(&arguments).unwrap_or_default();
         let request = Request::of(host, rule.name, options.idempotency_key.as_deref(), argument)?;
-        commit(host, service, request.as_ref(), |changes| Ok(general::encode(Ok(&body(changes, arguments)?))?))
+        commit(host, service, request.as_ref(), |changes| Ok(general::encode(Ok(&body(changes, arguments)?))?.to_vec()))
     });
 }
 

@@ -3,7 +3,7 @@
 //! As long as no entry expires and no value is in parts, which the heap knows, each change is a statement or two. Else
 //! what was stored is looked up first, so that nothing of it is left behind.
 use super::entry::{self, Found, Stored};
-use super::{EXISTS, PUT, State, parts};
+use super::{State, Tables, parts};
 use crate::error::Failure;
 use crate::guard::too_large;
 use crate::limits::{
@@ -13,16 +13,13 @@ use core::ops::ControlFlow;
 use icsql_engine::{Error as EngineError, Sql, ValueRef, Writer};
 use icsql_types::{Condition, Error};
 
-static DELETE: Sql = Sql::new("DELETE FROM main.kv WHERE key = ?1");
-static SET_NOTE: Sql = Sql::new("INSERT OR REPLACE INTO main.kv_note(key, note) VALUES (?1, ?2)");
-static REMOVE_NOTE: Sql = Sql::new("DELETE FROM main.kv_note WHERE key = ?1");
 static SET_EXPIRY: Sql = Sql::new("INSERT OR REPLACE INTO main.kv_expiry(key, expires_at) VALUES (?1, ?2)");
 static REMOVE_EXPIRY: Sql = Sql::new("DELETE FROM main.kv_expiry WHERE key = ?1");
 static EXPIRED: Sql =
     Sql::new("SELECT key FROM main.kv_expiry WHERE expires_at <= ?1 ORDER BY expires_at, key LIMIT ?2");
 
 /// Statements to keep prepared.
-pub static STATEMENTS: &[&Sql] = &[&DELETE, &SET_NOTE, &REMOVE_NOTE, &SET_EXPIRY, &REMOVE_EXPIRY, &EXPIRED];
+pub static STATEMENTS: &[&Sql] = &[&SET_EXPIRY, &REMOVE_EXPIRY, &EXPIRED];
 
 /// How much expired data one step of sweeping removes.
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +38,7 @@ impl Sweep {
 /// A transaction on the entries.
 pub struct Changes<'w> {
     writer: &'w Writer<'w>,
+    tables: &'w Tables,
     now: u64,
     version: u64,
     stored_version: i64,
@@ -57,11 +55,12 @@ impl<'w> Changes<'w> {
     ///
     /// # Errors
     /// If no further transaction can be numbered.
-    pub fn begin(writer: &'w Writer<'w>, now: u64, before: State) -> Result<Self, Failure> {
+    pub fn begin(writer: &'w Writer<'w>, tables: &'w Tables, now: u64, before: State) -> Result<Self, Failure> {
         let version = writer.id();
         let stored_version = super::stored_version(version)?;
         Ok(Self {
             writer,
+            tables,
             now,
             version,
             stored_version,
@@ -91,18 +90,13 @@ impl<'w> Changes<'w> {
         Ok(State::of(self.writer)?)
     }
 
-    /// The entry of a key, unless it has expired.
-    fn visible(&self, key: &str) -> Result<Option<Found>, Failure> {
-        entry::visible(self.writer, key, self.now)
-    }
-
     /// Checks the condition of the operation `index` of a list.
     ///
     /// # Errors
     /// [`Error::ConditionFailed`].
     pub fn check(&self, index: u32, key: &str, condition: Option<Condition>) -> Result<(), Failure> {
         let Some(condition) = condition else { return Ok(()) };
-        let version = self.visible(key)?.map(|found| found.version);
+        let version = entry::version(self.writer, self.tables, key, self.now)?;
         let met = match condition {
             Condition::Absent => version.is_none(),
             Condition::Present => version.is_some(),
@@ -117,11 +111,11 @@ impl<'w> Changes<'w> {
     /// The engine's; a time of expiry that cannot be stored.
     pub fn put(&mut self, key: &str, value: ValueRef<'_>, expires_at: Option<u64>) -> Result<(), Failure> {
         if self.careful
-            && let Some(found) = entry::find(self.writer, key)?
+            && let Some(found) = entry::find(self.writer, self.tables, key)?
         {
             self.remove_parts(key, &found)?;
             if found.is_expired(self.now) {
-                self.writer.execute(&REMOVE_NOTE, (key,))?;
+                self.writer.remove(&self.tables.notes, key)?;
             }
             if found.expires_at.is_some() && expires_at.is_none() {
                 self.writer.execute(&REMOVE_EXPIRY, (key,))?;
@@ -136,7 +130,7 @@ impl<'w> Changes<'w> {
 
     fn replace(&mut self, key: &str, value: ValueRef<'_>, expires: bool) -> Result<(), Failure> {
         let version = if expires { -self.stored_version } else { self.stored_version };
-        self.writer.execute(&PUT, (key, version, value))?;
+        self.writer.put(&self.tables.entries, &[key.into(), version.into(), value])?;
         self.changed = true;
         Ok(())
     }
@@ -147,14 +141,14 @@ impl<'w> Changes<'w> {
     /// The engine's.
     pub fn delete(&mut self, key: &str) -> Result<bool, Failure> {
         if !self.careful {
-            let deleted = self.writer.execute(&DELETE, (key,))? > 0;
+            let deleted = self.writer.remove(&self.tables.entries, key)?;
             if deleted {
-                self.writer.execute(&REMOVE_NOTE, (key,))?;
+                self.writer.remove(&self.tables.notes, key)?;
                 self.changed = true;
             }
             return Ok(deleted);
         }
-        let Some(found) = entry::find(self.writer, key)? else { return Ok(false) };
+        let Some(found) = entry::find(self.writer, self.tables, key)? else { return Ok(false) };
         self.remove(key, &found)?;
         let deleted = !found.is_expired(self.now);
         self.changed |= deleted;
@@ -168,8 +162,8 @@ impl<'w> Changes<'w> {
     }
 
     fn remove_but_parts(&self, key: &str, found: &Found) -> Result<(), Failure> {
-        self.writer.execute(&DELETE, (key,))?;
-        self.writer.execute(&REMOVE_NOTE, (key,))?;
+        self.writer.remove(&self.tables.entries, key)?;
+        self.writer.remove(&self.tables.notes, key)?;
         if found.expires_at.is_some() {
             self.writer.execute(&REMOVE_EXPIRY, (key,))?;
         }
@@ -196,17 +190,13 @@ impl<'w> Changes<'w> {
     /// # Errors
     /// The engine's.
     pub fn set_note(&mut self, key: &str, note: Option<&str>) -> Result<bool, Failure> {
-        let exists = if self.careful {
-            self.visible(key)?.is_some()
-        } else {
-            self.writer.query_row(&EXISTS, (key,), |_| Ok::<_, EngineError>(()))?.is_some()
-        };
+        let exists = entry::version(self.writer, self.tables, key, self.now)?.is_some();
         if exists {
             self.changed = true;
             match note {
-                Some(note) => self.writer.execute(&SET_NOTE, (key, note))?,
-                None => self.writer.execute(&REMOVE_NOTE, (key,))?,
-            };
+                Some(note) => self.writer.put(&self.tables.notes, &[key.into(), note.into()])?,
+                None => drop(self.writer.remove(&self.tables.notes, key)?),
+            }
         }
         Ok(exists)
     }
@@ -216,7 +206,7 @@ impl<'w> Changes<'w> {
     /// # Errors
     /// The engine's; a value that is text; one that would get too large.
     pub fn append(&mut self, key: &str, bytes: &[u8]) -> Result<u64, Failure> {
-        let mut found = entry::find(self.writer, key)?;
+        let mut found = entry::find(self.writer, self.tables, key)?;
         if let Some(expired) = found.filter(|found| found.is_expired(self.now)) {
             self.remove(key, &expired)?;
             found = None;
@@ -239,7 +229,9 @@ impl<'w> Changes<'w> {
         let first = if stored == Stored::Parts { size / part } else { 0 };
         let start = first * part;
         let mut tail = match &found {
-            Some(found) if size > start => entry::read(self.writer, key, found, start, (size - start) as usize)?,
+            Some(found) if size > start => {
+                entry::read(self.writer, self.tables, key, found, start, (size - start) as usize)?
+            }
             _ => Vec::new(),
         };
         tail.extend_from_slice(bytes);
@@ -265,7 +257,8 @@ impl<'w> Changes<'w> {
         })?;
         let mut parts_left = step.parts;
         for key in expired {
-            let found = entry::find(self.writer, &key)?.ok_or_else(|| entry::damaged(&key, "it is gone"))?;
+            let found =
+                entry::find(self.writer, self.tables, &key)?.ok_or_else(|| entry::damaged(&key, "it is gone"))?;
             if found.stored == Stored::Parts {
                 let (removed, all) = parts::remove_last(self.writer, &key, parts_left)?;
                 if !all {

@@ -4,22 +4,16 @@
 //! - `kv.version` is negative exactly for the entries that have a row in `kv_expiry`.
 //! - `kv.value` is an INTEGER, the value's size, exactly for the entries whose value is in `kv_part`.
 //! - Each note belongs to a key in `kv`.
-use super::parts;
+use super::{NOTE, Tables, VALUE, VERSION, parts};
 use crate::error::Failure;
 use crate::limits::VALUE_BYTES_MAX;
-use icsql_engine::{Reader, Row, Sql, ValueRef};
+use icsql_engine::{KeyedRow, Reader, Sql, ValueRef};
 use icsql_types::{Entry, Error, KvValue};
 
-static FIND: Sql = Sql::new(
-    "SELECT version, typeof(value), CASE typeof(value) WHEN 'integer' THEN value ELSE octet_length(value) END \
-     FROM main.kv WHERE key = ?1",
-);
 static EXPIRES_AT: Sql = Sql::new("SELECT expires_at FROM main.kv_expiry WHERE key = ?1");
-static VALUE: Sql = Sql::new("SELECT value FROM main.kv WHERE key = ?1");
-static NOTE: Sql = Sql::new("SELECT note FROM main.kv_note WHERE key = ?1");
 
 /// Statements to keep prepared.
-pub static STATEMENTS: &[&Sql] = &[&FIND, &EXPIRES_AT, &VALUE, &NOTE];
+pub static STATEMENTS: &[&Sql] = &[&EXPIRES_AT];
 
 /// Where a value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,20 +40,21 @@ pub struct Found {
 }
 
 impl Found {
-    /// What three columns from `first` on say of the entry `key`: version, type and size of the value.
+    /// What a row of `kv` says of the entry `key`.
     ///
     /// # Errors
     /// The engine's; [`Error::Corrupt`].
-    pub fn of_row(reader: &Reader<'_>, row: &Row<'_>, first: usize, key: &str) -> Result<Self, Failure> {
-        let version = row.integer(first)?;
-        let stored = match row.text(first + 1)? {
-            "text" => Stored::Text,
-            "blob" => Stored::Blob,
-            "integer" => Stored::Parts,
-            other => return Err(damaged(key, &format!("its value is of type {other}"))),
+    pub fn of_row(reader: &Reader<'_>, row: &KeyedRow<'_>, key: &str) -> Result<Self, Failure> {
+        let version = row.integer(VERSION)?;
+        let (stored, size) = match row.value(VALUE)? {
+            ValueRef::Text(text) => (Stored::Text, text.len() as u64),
+            ValueRef::Blob(blob) => (Stored::Blob, blob.len() as u64),
+            ValueRef::Integer(size) => {
+                let size = u64::try_from(size).map_err(|_| damaged(key, &format!("its size is {size}")))?;
+                (Stored::Parts, size)
+            }
+            other => return Err(damaged(key, &format!("its value is of type {}", other.kind()))),
         };
-        let size = row.integer(first + 2)?;
-        let size = u64::try_from(size).map_err(|_| damaged(key, &format!("its size is {size}")))?;
         let expires_at = if version < 0 { Some(expires_at(reader, key)?) } else { None };
         Ok(Self { version: version.unsigned_abs(), expires_at, stored, size })
     }
@@ -80,27 +75,58 @@ pub fn expires_at(reader: &Reader<'_>, key: &str) -> Result<u64, Failure> {
 ///
 /// # Errors
 /// The engine's; [`Error::Corrupt`].
-pub fn find(reader: &Reader<'_>, key: &str) -> Result<Option<Found>, Failure> {
-    reader.query_row(&FIND, (key,), |row| Found::of_row(reader, row, 0, key))
+pub fn find(reader: &Reader<'_>, tables: &Tables, key: &str) -> Result<Option<Found>, Failure> {
+    reader.get(&tables.entries, key, |row| Found::of_row(reader, row, key))
 }
 
 /// The entry of a key unless it has expired at `now`, in nanoseconds since 1970.
 ///
 /// # Errors
 /// As [`find`].
-pub fn visible(reader: &Reader<'_>, key: &str, now: u64) -> Result<Option<Found>, Failure> {
-    Ok(find(reader, key)?.filter(|found| !found.is_expired(now)))
+pub fn visible(reader: &Reader<'_>, tables: &Tables, key: &str, now: u64) -> Result<Option<Found>, Failure> {
+    Ok(find(reader, tables, key)?.filter(|found| !found.is_expired(now)))
+}
+
+/// The version of an entry unless it has expired.
+///
+/// # Errors
+/// As [`find`].
+pub fn version(reader: &Reader<'_>, tables: &Tables, key: &str, now: u64) -> Result<Option<u64>, Failure> {
+    let version = reader.get(&tables.entries, key, |row| {
+        let version = row.integer(VERSION)?;
+        Ok::<_, Failure>(if version < 0 && expires_at(reader, key)? <= now {
+            None
+        } else {
+            Some(version.unsigned_abs())
+        })
+    })?;
+    Ok(version.flatten())
+}
+
+/// The note of a key, if it has one.
+///
+/// # Errors
+/// The engine's.
+pub fn note(reader: &Reader<'_>, tables: &Tables, key: &str) -> Result<Option<String>, Failure> {
+    reader.get(&tables.notes, key, |row| Ok::<_, Failure>(row.text(NOTE)?.to_owned()))
 }
 
 /// The whole entry of a key unless it has expired at `now`; without its value if that is above [`VALUE_BYTES_MAX`].
 ///
 /// # Errors
 /// As [`find`].
-pub fn get(reader: &Reader<'_>, key: &str, now: u64) -> Result<Option<Entry>, Failure> {
-    let Some(found) = visible(reader, key, now)? else { return Ok(None) };
-    let value = if found.size <= VALUE_BYTES_MAX as u64 { Some(value(reader, key, &found)?) } else { None };
-    let note = reader.query_row(&NOTE, (key,), |row| Ok::<_, Failure>(row.text(0)?.to_owned()))?;
-    Ok(Some(found.into_entry(key, value, note)))
+pub fn get(reader: &Reader<'_>, tables: &Tables, key: &str, now: u64) -> Result<Option<Entry>, Failure> {
+    let entry = reader.get(&tables.entries, key, |row| {
+        let found = Found::of_row(reader, row, key)?;
+        if found.is_expired(now) {
+            return Ok::<_, Failure>(None);
+        }
+        let whole = found.size <= VALUE_BYTES_MAX as u64;
+        let value = if whole { Some(value_of_row(reader, key, &found, row.value(VALUE)?)?) } else { None };
+        Ok(Some((found, value)))
+    })?;
+    let Some((found, value)) = entry.flatten() else { return Ok(None) };
+    Ok(Some(found.into_entry(key, value, note(reader, tables, key)?)))
 }
 
 impl Found {
@@ -115,26 +141,24 @@ impl Found {
 ///
 /// # Errors
 /// As [`find`].
-pub fn read(reader: &Reader<'_>, key: &str, found: &Found, offset: u64, length: usize) -> Result<Vec<u8>, Failure> {
+pub fn read(
+    reader: &Reader<'_>,
+    tables: &Tables,
+    key: &str,
+    found: &Found,
+    offset: u64,
+    length: usize,
+) -> Result<Vec<u8>, Failure> {
     if found.stored == Stored::Parts {
         return parts::read(reader, key, found.size, offset, length);
     }
-    let bytes = reader.query_row(&VALUE, (key,), |row| {
-        let bytes = row.value(0)?.as_bytes().unwrap_or(&[]);
+    let bytes = reader.get(&tables.entries, key, |row| {
+        let bytes = row.value(VALUE)?.as_bytes().unwrap_or(&[]);
         let start = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
         let end = start.saturating_add(length).min(bytes.len());
         Ok::<_, Failure>(bytes[start..end].to_vec())
     })?;
     bytes.ok_or_else(|| damaged(key, "it is gone"))
-}
-
-/// The whole value of an entry.
-fn value(reader: &Reader<'_>, key: &str, found: &Found) -> Result<KvValue, Failure> {
-    let bytes = read(reader, key, found, 0, found.size as usize)?;
-    match found.stored {
-        Stored::Text => text(key, bytes),
-        Stored::Blob | Stored::Parts => Ok(KvValue::Blob(bytes)),
-    }
 }
 
 /// The value in a row of `kv`, with parts of it read if it is in parts.

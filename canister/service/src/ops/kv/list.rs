@@ -1,5 +1,6 @@
 //! Pages of entries in the order of their keys.
 use super::entry::{self, Found};
+use super::{NOTE, Tables, VALUE};
 use crate::error::Failure;
 use crate::guard::{at_most, too_large};
 use crate::limits::{
@@ -7,28 +8,8 @@ use crate::limits::{
     VALUE_BYTES_MAX,
 };
 use core::ops::ControlFlow;
-use icsql_engine::{Reader, Row, Sql, ValueRef};
+use icsql_engine::{Error as EngineError, KeyRange, KeyedRow, Reader};
 use icsql_types::{Entry, Error, KvList, KvPage};
-
-macro_rules! list {
-    ($value:literal, $order:literal) => {
-        Sql::new(concat!(
-            "SELECT k.key, k.version, typeof(k.value), \
-             CASE typeof(k.value) WHEN 'integer' THEN k.value ELSE octet_length(k.value) END, n.note",
-            $value,
-            " FROM main.kv AS k LEFT JOIN main.kv_note AS n ON n.key = k.key \
-             WHERE k.key >= ?1 AND k.key < ?2 ORDER BY k.key ",
-            $order
-        ))
-    };
-}
-static KEYS: Sql = list!("", "ASC");
-static KEYS_REVERSE: Sql = list!("", "DESC");
-static ENTRIES: Sql = list!(", k.value", "ASC");
-static ENTRIES_REVERSE: Sql = list!(", k.value", "DESC");
-
-/// Statements to keep prepared.
-pub static STATEMENTS: &[&Sql] = &[&KEYS, &KEYS_REVERSE, &ENTRIES, &ENTRIES_REVERSE];
 
 /// First byte of a cursor: its layout's version. A byte for the direction and the last key that was looked at follow.
 const CURSOR_VERSION: u8 = 1;
@@ -115,14 +96,18 @@ impl Page {
     }
 
     /// Takes the entry of a row if it fits, with its value if `with_value` and it fits.
-    fn take(&mut self, reader: &Reader<'_>, row: &Row<'_>, with_value: bool, now: u64) -> Result<bool, Failure> {
+    fn take(
+        &mut self,
+        reader: &Reader<'_>,
+        row: &KeyedRow<'_>,
+        with_value: bool,
+        now: u64,
+        note: impl FnOnce(&str) -> Result<Option<String>, Failure>,
+    ) -> Result<bool, Failure> {
         let key = row.text(0)?;
-        let found = Found::of_row(reader, row, 1, key)?;
+        let found = Found::of_row(reader, row, key)?;
         if !found.is_expired(now) {
-            let note = match row.value(4)? {
-                ValueRef::Null => None,
-                _ => Some(row.text(4)?.to_owned()),
-            };
+            let note = note(key)?;
             let least = LIST_ENTRY_BYTES + key.len() + note.as_ref().map_or(0, String::len);
             let size = if with_value { usize::try_from(found.size).unwrap_or(usize::MAX) } else { 0 };
             let fits = |bytes: usize| self.bytes.saturating_add(bytes) <= self.bytes_max;
@@ -133,8 +118,11 @@ impl Page {
             if !whole && !alone {
                 return Ok(false);
             }
-            let value =
-                if with_value && whole { Some(entry::value_of_row(reader, key, &found, row.value(5)?)?) } else { None };
+            let value = if with_value && whole {
+                Some(entry::value_of_row(reader, key, &found, row.value(VALUE)?)?)
+            } else {
+                None
+            };
             self.bytes += least + if whole { size } else { 0 };
             self.entries.push(found.into_entry(key, value, note));
         }
@@ -149,7 +137,7 @@ impl Page {
 ///
 /// # Errors
 /// [`Error::InvalidArgument`] and [`Error::TooLarge`] for what is asked for; the engine's.
-pub fn page(reader: &Reader<'_>, list: &KvList, now: u64) -> Result<KvPage, Failure> {
+pub fn page(reader: &Reader<'_>, tables: &Tables, list: &KvList, now: u64) -> Result<KvPage, Failure> {
     let range = Range::of(list)?;
     let entries_max = list.limit.map_or(LIST_ENTRIES_DEFAULT, |limit| limit as usize);
     if entries_max == 0 {
@@ -163,18 +151,12 @@ pub fn page(reader: &Reader<'_>, list: &KvList, now: u64) -> Result<KvPage, Fail
         return Err(too_large("max_bytes", LIST_BYTES_MAX, bytes_max).into());
     }
     let with_values = list.values.unwrap_or(false);
-    let sql = match (with_values, range.reverse) {
-        (false, false) => &KEYS,
-        (false, true) => &KEYS_REVERSE,
-        (true, false) => &ENTRIES,
-        (true, true) => &ENTRIES_REVERSE,
-    };
-    // Every text is below every blob.
-    let to = range.to.as_deref().map_or(ValueRef::Blob(&[]), ValueRef::Text);
     let mut page = Page { entries: Vec::new(), entries_max, bytes: 0, bytes_max, last: String::new(), scanned: 0 };
     let mut complete = true;
-    reader.query(sql, (ValueRef::Text(&range.from), to), |row| {
-        if page.is_full() || !page.take(reader, row, with_values, now)? {
+    let mut notes = Notes::open(reader, tables, &range)?;
+    let keys = KeyRange { from: &range.from, to: range.to.as_deref(), reverse: range.reverse };
+    reader.scan(&tables.entries, &keys, |row| {
+        if page.is_full() || !page.take(reader, row, with_values, now, |key| notes.get(key))? {
             complete = false;
             return Ok::<_, Failure>(ControlFlow::Break(()));
         }
@@ -182,6 +164,57 @@ pub fn page(reader: &Reader<'_>, list: &KvList, now: u64) -> Result<KvPage, Fail
     })?;
     let cursor = (!complete).then(|| range.cursor(&page.last).into());
     Ok(KvPage { entries: page.entries, cursor })
+}
+
+/// The notes of a page's keys. Most keys have none: after a look for the next one, those before it need no other.
+struct Notes<'r> {
+    reader: &'r Reader<'r>,
+    tables: &'r Tables,
+    range: &'r Range,
+    /// The next key with a note in the direction of the list; none: no other key has one.
+    next: Option<(String, String)>,
+}
+
+impl<'r> Notes<'r> {
+    fn open(reader: &'r Reader<'r>, tables: &'r Tables, range: &'r Range) -> Result<Self, Failure> {
+        let mut notes = Self { reader, tables, range, next: None };
+        notes.look(range.from.as_slice(), range.to.as_deref())?;
+        Ok(notes)
+    }
+
+    /// Looks for the next key with a note between two bounds.
+    fn look(&mut self, from: &[u8], to: Option<&[u8]>) -> Result<(), Failure> {
+        let keys = KeyRange { from, to, reverse: self.range.reverse };
+        let mut next = None;
+        self.reader.scan(&self.tables.notes, &keys, |row| {
+            next = Some((row.text(0)?.to_owned(), row.text(NOTE)?.to_owned()));
+            Ok::<_, EngineError>(ControlFlow::Break(()))
+        })?;
+        self.next = next;
+        Ok(())
+    }
+
+    /// The note of a key. Keys come in the order of the list.
+    fn get(&mut self, key: &str) -> Result<Option<String>, Failure> {
+        let passed = |next: &str| if self.range.reverse { next > key } else { next < key };
+        if self.next.as_ref().is_some_and(|(next, _)| passed(next)) {
+            // Notes of keys that are not listed, since they have expired, lie in between.
+            match self.range.reverse {
+                false => self.look(key.as_bytes(), self.range.to.as_deref())?,
+                true => self.look(&self.range.from, Some(&[key.as_bytes(), &[0]].concat()))?,
+            }
+        }
+        match self.next.take_if(|(next, _)| next == key) {
+            None => Ok(None),
+            Some((_, note)) => {
+                match self.range.reverse {
+                    false => self.look(&[key.as_bytes(), &[0]].concat(), self.range.to.as_deref())?,
+                    true => self.look(&self.range.from, Some(key.as_bytes()))?,
+                }
+                Ok(Some(note))
+            }
+        }
+    }
 }
 
 #[cold]

@@ -2,7 +2,7 @@
 use super::value::{Bound, Full, Rows};
 use super::{check_sql, cost, explain, limit};
 use crate::error::Failure;
-use crate::limits::{SQL_RESULT_BYTES_MAX, SQL_ROWS_DEFAULT, SQL_ROWS_MAX};
+use crate::limits::{SQL_CURSOR_BYTES, SQL_RESULT_BYTES_MAX, SQL_ROWS_DEFAULT, SQL_ROWS_MAX};
 use core::ops::ControlFlow;
 use icsql_engine::{Budget, Database, Error as EngineError, Limited, Policy};
 use icsql_types::{Error, ReadOptions, RowSet, Stop};
@@ -43,12 +43,10 @@ struct Cursor {
 
 /// Version of a cursor's bytes.
 const CURSOR_VERSION: u8 = 1;
-/// Bytes of a cursor.
-const CURSOR_BYTES: usize = 1 + 8 + 8 + 16;
 
 impl Cursor {
     fn encode(&self) -> ByteBuf {
-        let mut bytes = Vec::with_capacity(CURSOR_BYTES);
+        let mut bytes = Vec::with_capacity(SQL_CURSOR_BYTES);
         bytes.push(CURSOR_VERSION);
         bytes.extend(self.rows.to_le_bytes());
         bytes.extend(self.transaction.to_le_bytes());
