@@ -4,7 +4,7 @@ use icsql_replica::Cost as Measured;
 use icsql_tests::Local;
 use icsql_tests::local::statement;
 use icsql_types::method::{SQL_EXECUTE, SQL_QUERY};
-use icsql_types::{Answer, Error, ReadOptions, SqlWriteOptions};
+use icsql_types::{Answer, Error, ReadOptions, SqlWriteOptions, Value};
 
 const NUMBERS: &str = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)";
 /// A part of what a message may take, so that the tests are quick.
@@ -88,4 +88,24 @@ fn writes() {
     });
     canister.run("DELETE FROM t WHERE id = 1");
     canister.expect_clean_scan();
+}
+
+/// SQLite looks at the budget at the end of BEGIN too, once in some hundred times. One that is used up by then must leave
+/// no transaction open, or later writes would be part of it and never be committed.
+#[test]
+fn a_budget_that_is_used_up_from_the_start() {
+    let mut canister = with_rows();
+    let before = canister.checksum();
+    let nothing = SqlWriteOptions { max_instructions: Some(1), ..SqlWriteOptions::default() };
+    for n in 0..1_000 {
+        let stopped = canister.answer(&SQL_EXECUTE, (statement("DELETE FROM t"), Some(nothing.clone())));
+        let exceeded = matches!(&stopped, Err(Error::BudgetExceeded { what, limit: 1, .. }) if what == "instructions");
+        assert!(exceeded, "call {n}: {stopped:?}");
+    }
+    assert_eq!(canister.checksum(), before);
+    canister.run("DELETE FROM t WHERE id = 1");
+    assert_eq!(canister.put("key", "value"), before.transaction + 2);
+    canister.upgrade();
+    assert_eq!(canister.get("key").as_deref(), Some("value"));
+    assert_eq!(canister.rows("SELECT count(*) FROM t"), Ok(vec![vec![Value::Integer(999)]]));
 }
