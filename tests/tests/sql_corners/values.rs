@@ -2,8 +2,10 @@
 use crate::{code, int, text, without_a_trace};
 use icsql_tests::Local;
 use icsql_tests::local::{statement, with};
-use icsql_types::method::{QUERY_CALL, QUERY_DEFINE, QUERY_LIST, SQL_BATCH, SQL_EXECUTE};
-use icsql_types::{Callers, Error, Params, QueryDefinition, ReadOptions, RowSet, SqlWriteOptions, Stop, Value};
+use icsql_types::method::{QUERY_CALL, QUERY_DEFINE, QUERY_LIST, SQL_BATCH, SQL_EXECUTE, SQL_MIGRATE};
+use icsql_types::{
+    Callers, Error, Params, QueryDefinition, ReadOptions, RowSet, SqlMigration, SqlWriteOptions, Stop, Value,
+};
 
 /// A value with its very bits: 0.0 is not -0.0.
 fn bits(value: &Value) -> String {
@@ -296,4 +298,20 @@ fn full_text_and_json_over_the_key_value_store() {
         assert!(code(&answer) == 1, "{wrong}: {answer:?}");
     }
     assert_eq!(code(&canister.execute("INSERT INTO kv VALUES ('k', 1, 'v')")), 23);
+}
+
+#[test]
+fn a_nul_in_the_text_of_a_statement_is_refused() {
+    let mut canister = Local::deploy();
+    canister.run("CREATE TABLE t(x)");
+    for sql in
+        ["\0", "INSERT INTO t VALUES (1);\0", "INSERT INTO t VALUES ('a\0b')", "INSERT INTO t VALUES (1) \0 -- x"]
+    {
+        let refused = without_a_trace(&mut canister, |canister| canister.execute(sql));
+        assert!(refused.is_err(), "{sql:?}: {refused:?}");
+        assert!(canister.rows(sql).is_err(), "{sql:?}");
+        let list = vec![SqlMigration { version: 1, name: "nul".to_owned(), sql: sql.to_owned() }];
+        let refused = without_a_trace(&mut canister, |canister| canister.answer(&SQL_MIGRATE, (list, None)));
+        assert_eq!(code(&refused), 1, "{sql:?}: {refused:?}");
+    }
 }
