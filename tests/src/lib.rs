@@ -3,13 +3,19 @@
 //! They run on the project's own replica, or on a PocketIC server if `POCKET_IC_BIN` names one. This crate holds what
 //! the suites share: where the Wasm and the server are, and a deployed canister with typed calls.
 
+pub mod local;
+pub mod malformed;
+pub mod random;
+
+pub use local::Local;
+
 use std::path::{Path, PathBuf};
 
 use candid::utils::{ArgumentEncoder, decode_one, encode_args};
 use candid::{CandidType, Principal};
-use icsql_replica::{CanisterSettings, Config, Cost, InstallMode, Replica};
-use icsql_types::method::{self, Method, Mode};
-use icsql_types::{Answer, Checksum};
+use icsql_replica::{Config, Replica};
+use icsql_types::Answer;
+use icsql_types::method::{Method, Mode};
 use pocket_ic::{PocketIc, PocketIcBuilder, RejectResponse};
 
 /// Cycles that every canister of the suites starts with.
@@ -91,78 +97,6 @@ pub fn replica_binary() -> PathBuf {
     let replica = test.ancestors().nth(2).expect("tests are in a folder of the profile's").join("icsql-replica");
     assert!(replica.is_file(), "{}: run `cargo build -p icsql-replica` first", replica.display());
     replica
-}
-
-/// An icsql canister on a replica in this process, controlled by the anonymous principal: for tests of costs and faults.
-pub struct Local {
-    /// The replica.
-    pub replica: Replica,
-    /// The canister.
-    pub id: Principal,
-    /// Its controller, which makes all calls.
-    pub controller: Principal,
-}
-
-impl Local {
-    /// Installs the Wasm with an empty argument.
-    pub fn deploy() -> Self {
-        let controller = Principal::anonymous();
-        let mut replica = replica();
-        let id = replica.create_canister(CanisterSettings::default());
-        replica.install(id, InstallMode::Install, &icsql_wasm(), &[], controller).reply();
-        Self { replica, id, controller }
-    }
-
-    /// Calls a method in its own mode. `None`: the message was stopped.
-    pub fn try_call<A: ArgumentEncoder, R>(
-        &mut self,
-        method: &Method<A, Answer<R>>,
-        arguments: A,
-    ) -> (Option<Answer<R>>, Cost)
-    where
-        R: CandidType + for<'a> candid::Deserialize<'a>,
-    {
-        let argument = encode(arguments);
-        let outcome = match method.mode {
-            Mode::Query => self.replica.query(self.id, self.controller, method.name, &argument),
-            Mode::Update => self.replica.update(self.id, self.controller, method.name, &argument),
-        };
-        (outcome.result.ok().map(|reply| decode(method.name, &reply)), outcome.cost)
-    }
-
-    /// Calls a method and expects `Ok`.
-    pub fn call<A: ArgumentEncoder, R>(&mut self, method: &Method<A, Answer<R>>, arguments: A) -> R
-    where
-        R: CandidType + for<'a> candid::Deserialize<'a>,
-    {
-        self.try_call(method, arguments).0.expect("the call was not stopped").unwrap()
-    }
-
-    /// Puts and answers the version.
-    pub fn put(&mut self, key: &str, value: &str) -> u64 {
-        self.call(&method::KV_PUT, (key.to_owned(), value.to_owned(), None)).version
-    }
-
-    /// Gets.
-    pub fn get(&mut self, key: &str) -> Option<String> {
-        self.call(&method::KV_GET, (key.to_owned(),))
-    }
-
-    /// The digest of the image and what it is the digest of.
-    pub fn checksum(&mut self) -> Checksum {
-        self.call(&method::DB_CHECKSUM, ())
-    }
-
-    /// The whole stable memory.
-    pub fn stable_memory(&self) -> Vec<u8> {
-        self.replica.stable_memory(self.id).expect("the canister exists")
-    }
-
-    /// Compares every page with its hash.
-    pub fn expect_clean_scan(&mut self) {
-        let scan = self.call(&method::DB_REFRESH_CHECKSUM_CHUNK, (Some(512 << 20),));
-        assert_eq!((scan.complete, scan.damaged_total, scan.digest_matches), (true, 0, Some(true)), "{scan:?}");
-    }
 }
 
 /// An instance with one application subnet, on the server that `POCKET_IC_BIN` names or on the replica that Cargo built

@@ -66,25 +66,21 @@ fn write_under(fault: impl Fn(u64, u64) -> Fault) -> u64 {
         answer.unwrap().unwrap();
         cost.instructions
     };
-    for n in 1.. {
-        let before = (all(&mut canister), canister.checksum(), canister.stable_memory());
-        let operations = operations(&canister, n);
-        canister.replica.set_fault(fault(n, cost));
-        let (answer, _) = canister.try_call(&KV_WRITE, (operations, None));
-        canister.replica.clear_fault();
-        if let Some(Ok(written)) = answer {
-            let entries = all(&mut canister);
-            assert_eq!(entries.len(), before.0.len(), "one more and one less");
-            assert!(entries.iter().filter(|entry| entry.version == written.version).count() == 5, "{entries:?}");
-            assert_eq!(canister.checksum().transaction, written.version);
-            canister.expect_clean_scan();
-            return n - 1;
-        }
-        assert!(all(&mut canister) == before.0, "fault {n}");
-        assert_eq!(canister.checksum(), before.1, "fault {n}");
-        assert!(canister.stable_memory() == before.2, "fault {n}: stable memory has changed");
-    }
-    unreachable!("the loop ends at the first write that succeeds")
+    let entries = all(&mut canister).len();
+    let (written, met) = canister.under_faults(
+        |n| fault(n, cost),
+        all,
+        |canister, n| {
+            let operations = operations(canister, n);
+            canister.try_call(&KV_WRITE, (operations, None)).0
+        },
+    );
+    let after = all(&mut canister);
+    assert_eq!(after.len(), entries, "one more and one less");
+    assert!(after.iter().filter(|entry| entry.version == written.version).count() == 5, "{after:?}");
+    assert_eq!(canister.checksum().transaction, written.version);
+    canister.expect_clean_scan();
+    met
 }
 
 #[test]

@@ -16,28 +16,16 @@ fn long(revision: u64) -> String {
     format!("{revision:08}").repeat(3_000)
 }
 
-/// Runs a put under each fault until one is not met any more; answers how many were.
+/// Puts under each fault until one is not met any more; answers how many were.
 fn put_under(canister: &mut Local, key: &str, fault: impl Fn(u64) -> Fault) -> u64 {
-    for n in 1.. {
-        let before = (canister.get(key), canister.checksum(), canister.stable_memory());
-        let value = long(before.1.transaction + 1);
-        canister.replica.set_fault(fault(n));
-        match put(canister, key, &value).0 {
-            Some(Ok(written)) => {
-                assert_eq!(canister.get(key).as_ref(), Some(&value));
-                assert_eq!(canister.checksum().transaction, written.version);
-                canister.expect_clean_scan();
-                return n - 1;
-            }
-            // A trap or an error of the canister's own: nothing has changed.
-            Some(Err(_)) | None => {
-                assert_eq!(canister.get(key), before.0, "fault {n}");
-                assert_eq!(canister.checksum(), before.1, "fault {n}");
-                assert!(canister.stable_memory() == before.2, "fault {n}: stable memory has changed");
-            }
-        }
-    }
-    unreachable!("the loop ends at the first put that succeeds")
+    let before = canister.get(key);
+    let (written, met) =
+        canister.under_faults(fault, |canister| canister.get(key), |canister, n| put(canister, key, &long(n)).0);
+    assert_eq!(canister.get(key), Some(long(met + 1)));
+    assert_ne!(canister.get(key), before);
+    assert_eq!(canister.checksum().transaction, written.version);
+    canister.expect_clean_scan();
+    met
 }
 
 #[test]

@@ -171,6 +171,23 @@ fn a_commit_is_never_reported_as_failed_however_often_it_is_looked_at() {
 }
 
 #[test]
+fn a_budget_that_is_used_up_from_the_start_leaves_no_transaction_open() {
+    // BEGIN is one statement too, and is looked at once in some hundred times.
+    let mut database = with_rows();
+    let before = contents(&mut database);
+    let nothing = Budget { instructions: 0, ..Budget::UNLIMITED };
+    for _ in 0..1_500 {
+        let (outcome, _) = database.write_within(&nothing, |tx| tx.execute("DELETE FROM main.t", ()));
+        assert_eq!(met(outcome).what, Limited::Instructions);
+    }
+    assert_eq!(contents(&mut database), before);
+    let transaction = database.meta().transaction_id;
+    database.execute("DELETE FROM main.t WHERE id = 1", ()).unwrap();
+    assert_eq!(database.meta().transaction_id, transaction + 1, "it is committed and not part of another");
+    assert_whole(&mut database);
+}
+
+#[test]
 fn metrics_say_what_was_done() {
     let mut database = with_rows();
     let sorted = "SELECT id, name FROM main.t WHERE name != ?1 ORDER BY name DESC, id LIMIT 5";

@@ -365,3 +365,17 @@ fn a_statement_that_would_keep_what_it_did_before_it_failed_keeps_nothing() {
     });
     assert_eq!(kept, Ok(Some(2)));
 }
+
+#[test]
+fn a_batch_with_a_nul_ends_in_an_error() {
+    let mut database = with_table();
+    let before = database.meta();
+    for sql in ["\0", "INSERT INTO main.t VALUES (9, 'x');\0", "INSERT INTO main.t VALUES (9, 'x'); -- y\n \0 SELECT 1"]
+    {
+        let failed = database.write(|tx| tx.execute_batch(sql));
+        let Err(Error::Sqlite(error)) = failed else { panic!("{sql:?}: {failed:?}") };
+        assert!(error.message.contains("NUL"), "{sql:?}: {error:?}");
+        assert_eq!(error.offset.map(|offset| sql.as_bytes()[offset as usize]), Some(0), "{sql:?}");
+        assert_eq!(database.meta().digest, before.digest);
+    }
+}

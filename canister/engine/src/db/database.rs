@@ -294,7 +294,7 @@ impl Database {
     ) -> Result<T, E> {
         let Inner { connection, meter, .. } = &*self.inner;
         connection.set_journal(true);
-        self.control(&self.inner.begin)?;
+        self.unwatched(&self.inner.begin)?;
         let mut open = Open::new(self);
         let value = body(&Writer::new(self))?;
         if let Some(exceeded) = meter.exceeded() {
@@ -311,16 +311,25 @@ impl Database {
     }
 
     fn commit(&self) -> Result<(), Error> {
-        let Inner { connection, meter, .. } = &*self.inner;
+        let meter = &self.inner.meter;
         if !meter.is_on() {
             return self.control(&self.inner.commit);
         }
-        // SQLite looks at the progress handler once more when the statement has ended. By then everything is written,
-        // and it must not be told to stop.
-        connection.watch(false);
         let begun = meter.now();
-        let outcome = self.control(&self.inner.commit);
+        let outcome = self.unwatched(&self.inner.commit);
         meter.committed(meter.now().saturating_sub(begun));
+        outcome
+    }
+
+    /// Runs BEGIN or COMMIT. SQLite looks at the progress handler once more when the statement has ended. By then the
+    /// transaction is open or everything is written, and it must not be told to stop.
+    fn unwatched(&self, statement: &Statement) -> Result<(), Error> {
+        let Inner { connection, meter, .. } = &*self.inner;
+        if !meter.is_on() {
+            return self.control(statement);
+        }
+        connection.watch(false);
+        let outcome = self.control(statement);
         connection.watch(true);
         outcome
     }

@@ -173,7 +173,14 @@ impl Database {
             let connection = &self.inner.connection;
             let prepared = connection.with_authority(authority, || connection.prepare(rest, false)).map_err(shifted)?;
             rest = rest.get(prepared.consumed..).unwrap_or("");
-            let Some(statement) = prepared.statement else { continue };
+            let Some(statement) = prepared.statement else {
+                // SQLite reads no further than to a NUL, also when asked again.
+                if prepared.consumed == 0 {
+                    let message = "a NUL in the text of a statement".into();
+                    return Err(shifted(SqliteError { code: sys::SQLITE_ERROR, message, offset: Some(0) }));
+                }
+                continue;
+            };
             if statement.parameters() > 0 {
                 return Err(Error::Parameters { expected: statement.parameters(), given: 0 });
             }
