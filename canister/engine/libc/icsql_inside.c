@@ -76,41 +76,110 @@ int icsql_schema_loaded(sqlite3 *db){
   return DbHasProperty(db, 0, DB_SchemaLoaded)!=0;
 }
 
+/* What icsql_warm() has read. */
+typedef struct IcsqlWarm {
+  BtShared *pBt;
+  unsigned int nMax;     /* Pages to read, at most */
+  unsigned int nLoaded;
+  Pgno *aInterior;       /* Interior pages */
+  unsigned int nInterior, nAlloc;
+} IcsqlWarm;
+
 /*
-** Reads up to nMax b-tree pages into the page cache and parses their headers, interior pages first, so that the
-** look-ups that follow read nothing. Pages of other kinds (overflow, free) start with a zero byte or hold an old
-** b-tree page, and are passed over or parsed in vain.
+** Reads a page of a b-tree, and notes it if it is an interior one. A page that is no b-tree's, or cannot be read, is passed
+** over: whoever needs it will say so.
+*/
+static int icsqlWarmPage(IcsqlWarm *p, Pgno iPage){
+  MemPage *pPage = 0;
+  if( p->nLoaded>=p->nMax || iPage==0 || iPage>btreePagecount(p->pBt) ) return SQLITE_OK;
+  if( btreeGetPage(p->pBt, iPage, &pPage, 0)!=SQLITE_OK ) return SQLITE_OK;
+  p->nLoaded++;
+  if( (pPage->isInit || btreeInitPage(pPage)==SQLITE_OK) && !pPage->leaf ){
+    if( p->nInterior==p->nAlloc ){
+      unsigned int nAlloc = p->nAlloc ? p->nAlloc*2 : 256;
+      Pgno *aNew = sqlite3_realloc64(p->aInterior, nAlloc*sizeof(Pgno));
+      if( aNew==0 ){
+        releasePage(pPage);
+        return SQLITE_NOMEM;
+      }
+      p->aInterior = aNew;
+      p->nAlloc = nAlloc;
+    }
+    p->aInterior[p->nInterior++] = iPage;
+  }
+  releasePage(pPage);
+  return SQLITE_OK;
+}
+
+/* The child before a cell of an interior page, or, for the number of its cells, the one after all; 0 for damage. */
+static Pgno icsqlChild(MemPage *pPage, int i){
+  u8 *pCell;
+  if( i>=pPage->nCell ) return get4byte(&pPage->aData[pPage->hdrOffset+8]);
+  pCell = findCell(pPage, i);
+  return pCell+4<=pPage->aDataEnd ? get4byte(pCell) : 0;
+}
+
+/* Reads the children of an interior page: all, or the last. */
+static int icsqlWarmChildren(IcsqlWarm *p, Pgno iPage, int bAll){
+  MemPage *pPage = 0;
+  int rc = SQLITE_OK;
+  int i;
+  if( btreeGetPage(p->pBt, iPage, &pPage, 0)!=SQLITE_OK ) return SQLITE_OK;
+  if( pPage->isInit && !pPage->leaf ){
+    for(i=bAll ? 0 : pPage->nCell; rc==SQLITE_OK && i<=pPage->nCell && p->nLoaded<p->nMax; i++){
+      rc = icsqlWarmPage(p, icsqlChild(pPage, i));
+    }
+  }
+  releasePage(pPage);
+  return rc;
+}
+
+/*
+** Reads b-tree pages into the page cache and parses their headers, up to nMax of them, from the roots of all tables and indexes:
+** interior pages first, then leaves, so that the look-ups that follow read nothing, or as little as can be. Pages that hold the rest
+** of large rows are not touched: an image may be larger than what one message may touch. The schema must be in heap.
 */
 int icsql_warm(sqlite3 *db, unsigned int nMax, unsigned int *pnLoaded){
   Btree *p = db->aDb[0].pBt;
-  BtShared *pBt = p->pBt;
-  unsigned int nLoaded = 0;
-  int rc, iPass;
+  Schema *pSchema = db->aDb[0].pSchema;
+  IcsqlWarm w;
+  HashElem *pElem;
+  unsigned int iNext, nBefore;
+  unsigned int nParent = 0;   /* aInterior[] begins with so many whose children are leaves */
+  int rc;
   *pnLoaded = 0;
+  memset(&w, 0, sizeof(w));
+  w.pBt = p->pBt;
+  w.nMax = nMax;
   rc = sqlite3BtreeBeginTrans(p, 0, 0);
   if( rc!=SQLITE_OK ) return rc;
-  for(iPass=0; iPass<2 && rc==SQLITE_OK; iPass++){
-    Pgno nPage = btreePagecount(pBt);
-    Pgno iPage;
-    for(iPage=1; iPage<=nPage && nLoaded<nMax; iPage++){
-      unsigned char eType = 0;
-      i64 iOff = ((i64)iPage-1)*pBt->pageSize + (iPage==1 ? 100 : 0);
-      int bWanted;
-      if( sqlite3OsRead(pBt->pPager->fd, &eType, 1, iOff)!=SQLITE_OK ) continue;
-      bWanted = iPass==0
-          ? (eType==(PTF_INTKEY|PTF_LEAFDATA) || eType==PTF_ZERODATA)
-          : (eType==(PTF_INTKEY|PTF_LEAFDATA|PTF_LEAF) || eType==(PTF_ZERODATA|PTF_LEAF));
-      if( bWanted ){
-        MemPage *pPage = 0;
-        rc = btreeGetPage(pBt, iPage, &pPage, 0);
-        if( rc!=SQLITE_OK ) break;
-        if( !pPage->isInit ) (void)btreeInitPage(pPage);
-        releasePage(pPage);
-        nLoaded++;
-      }
+  rc = icsqlWarmPage(&w, 1);
+  for(pElem=sqliteHashFirst(&pSchema->tblHash); rc==SQLITE_OK && pElem; pElem=sqliteHashNext(pElem)){
+    Table *pTab = (Table*)sqliteHashData(pElem);
+    if( IsOrdinaryTable(pTab) && pTab->tnum>1 ) rc = icsqlWarmPage(&w, pTab->tnum);
+  }
+  for(pElem=sqliteHashFirst(&pSchema->idxHash); rc==SQLITE_OK && pElem; pElem=sqliteHashNext(pElem)){
+    Index *pIdx = (Index*)sqliteHashData(pElem);
+    /* That of a table without rowid is the table. */
+    if( pIdx->tnum!=pIdx->pTable->tnum || HasRowid(pIdx->pTable) ) rc = icsqlWarmPage(&w, pIdx->tnum);
+  }
+  for(iNext=0; rc==SQLITE_OK && iNext<w.nInterior && w.nLoaded<nMax; iNext++){
+    Pgno iPage = w.aInterior[iNext];
+    /* All leaves of a tree are on one level: the last child tells of what kind all are. */
+    nBefore = w.nInterior;
+    rc = icsqlWarmChildren(&w, iPage, 0);
+    if( w.nInterior==nBefore ){
+      w.aInterior[nParent++] = iPage;
+    }else if( rc==SQLITE_OK ){
+      w.nInterior = nBefore;
+      rc = icsqlWarmChildren(&w, iPage, 1);
     }
   }
-  *pnLoaded = nLoaded;
+  for(iNext=0; rc==SQLITE_OK && iNext<nParent && w.nLoaded<nMax; iNext++){
+    rc = icsqlWarmChildren(&w, w.aInterior[iNext], 1);
+  }
+  sqlite3_free(w.aInterior);
+  *pnLoaded = w.nLoaded;
   sqlite3BtreeCommit(p);
   return rc;
 }

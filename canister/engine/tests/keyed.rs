@@ -231,6 +231,56 @@ fn histories_are_those_of_a_map_and_of_sql() {
     }
 }
 
+/// Rows behind all others, of many sizes, so that pages fill up on every level, now and then one in between, and undone ones.
+#[test]
+fn rows_that_come_in_order_fill_their_pages() {
+    for (seed, page_bytes, value_bytes) in
+        [(11, 512, 60), (12, 4_096, 100), (13, 4_096, 900), (14, 65_536, 300), (15, 512, 1)]
+    {
+        let mut rng = Rng::new(seed);
+        let raw = HeapMemory::new();
+        let mut database = open(&raw, page_bytes, u64::MAX);
+        database.write(|tx| tx.execute_batch(SCHEMA)).expect("the schema is made");
+        let table = database.keyed("kv").expect("the table can be used by its key");
+        let mut rows = Rows::new();
+        let mut next = 0;
+        for round in 0..12 {
+            let context = format!("{rng}, pages of {page_bytes}, round {round}");
+            let before = (rows.clone(), next);
+            let give_up = rng.one_in(4);
+            let outcome = database.write(|tx| {
+                for _ in 0..400 {
+                    let number = if rng.one_in(50) { rng.below(next + 1) } else { next };
+                    next = next.max(number + 1);
+                    let key = format!("{number:08}");
+                    let len = value_bytes / 2 + rng.below(value_bytes / 2 + 1);
+                    let new = (Some(round), Value::Text("v".repeat(len)));
+                    tx.put(&table, &row(&key, &new))?;
+                    rows.insert(key, new);
+                }
+                if give_up { Err(Error::NotOneStatement { offset: 1 }) } else { Ok(()) }
+            });
+            assert_eq!(outcome.is_err(), give_up, "{context}");
+            if give_up {
+                (rows, next) = before;
+            }
+            check(&mut database, &rows, &context);
+        }
+        // No more pages than SQL takes for the same rows in order.
+        let mut by_sql = open(&HeapMemory::new(), page_bytes, u64::MAX);
+        by_sql
+            .write(|tx| {
+                tx.execute_batch(SCHEMA)?;
+                rows.iter().try_for_each(|(key, (number, value))| {
+                    tx.execute("INSERT INTO main.kv VALUES (?1, ?2, ?3)", (key, *number, value)).map(drop)
+                })
+            })
+            .expect("the rows are inserted");
+        let (pages, sql_pages) = (database.meta().image_pages, by_sql.meta().image_pages);
+        assert!(pages <= sql_pages + sql_pages / 20 + 3, "{rng}, pages of {page_bytes}: {pages}, by SQL {sql_pages}");
+    }
+}
+
 #[test]
 fn a_closure_may_change_what_is_being_scanned() {
     let mut database = with_table(SCHEMA);

@@ -52,6 +52,8 @@ pub struct KeyedTable {
     schema: Cell<u64>,
     table: Cell<Keyed>,
     tree: Cell<Tree>,
+    /// Whether the last row of a transaction that wrote came after all others, as the next one then may too.
+    ascending: Cell<bool>,
 }
 
 /// A row of a [`KeyedTable`].
@@ -97,7 +99,8 @@ impl<'r> KeyedRow<'r> {
     /// As [`KeyedRow::integer`], also if it is not UTF-8.
     pub fn text(&self, column: usize) -> Result<&'r str, Error> {
         let value = self.value(column)?;
-        value.as_str().ok_or(Error::ColumnType { column, expected: "UTF-8 text", found: value.kind() })
+        let error = || Error::ColumnType { column, expected: "UTF-8 text", found: value.kind() };
+        value.as_str().ok_or_else(error)
     }
 }
 
@@ -131,6 +134,7 @@ impl Database {
             schema: Cell::new(self.inner.connection.schema_state()),
             table: Cell::new(found),
             tree: Cell::new(Tree::new(found.root, page_bytes)),
+            ascending: Cell::new(false),
         })
     }
 
@@ -173,7 +177,7 @@ impl Database {
     #[inline]
     fn record(&self, table: &KeyedTable, key: &[u8], target: &mut Vec<u8>) -> Result<bool, Error> {
         let tree = table.tree.get();
-        if let Some(search) = self.inner.connection.cached().and_then(|pages| tree.search(&pages, key)) {
+        if let Some(search) = self.inner.connection.cached().and_then(|pages| tree.search(&pages, key, false)) {
             let Some(Record { local, bytes }) = search.found else { return Ok(false) };
             if local.len() == bytes {
                 target.clear();
@@ -390,16 +394,23 @@ impl Database {
 
     /// Looks for where a key is or belongs, to write there.
     #[inline]
-    fn way_to(&self, tree: &Tree, key: &[u8]) -> Option<(Path, Ordering)> {
+    fn way_to(&self, tree: &Tree, key: &[u8], last: bool) -> Option<(Path, Ordering, bool)> {
         let pages = self.inner.connection.cached()?;
-        let search = tree.search(&pages, key)?;
-        Some((search.path, search.order))
+        let search = tree.search(&pages, key, last)?;
+        Some((search.path, search.order, search.is_last))
     }
 
     fn put_record(&self, table: &KeyedTable, key: &[u8], record: &[u8]) -> Result<Change, Error> {
         let (connection, tree) = (&self.inner.connection, table.tree.get());
-        let outcome = match self.way_to(&tree, key) {
-            Some((path, order)) => connection.keyed_put(tree.root, path.steps(), path.page, order as i32, key, record),
+        let ascending = table.ascending.get();
+        let outcome = match self.way_to(&tree, key, ascending) {
+            Some((path, order, is_last)) => {
+                // A row of a transaction of its own says nothing of the next, and would dirty a heap page.
+                if is_last != ascending && self.inner.in_transaction.get() {
+                    table.ascending.set(is_last);
+                }
+                connection.keyed_put(tree.root, path.steps(), path.page, order as i32, key, record)
+            }
             None => connection.keyed_put(tree.root, &[], 0, 0, key, record),
         };
         outcome.map_err(|error| self.explain(error))
@@ -407,8 +418,8 @@ impl Database {
 
     fn remove_record(&self, table: &KeyedTable, key: &[u8]) -> Result<bool, Error> {
         let (connection, tree) = (&self.inner.connection, table.tree.get());
-        let outcome = match self.way_to(&tree, key) {
-            Some((path, Ordering::Equal)) => connection.keyed_remove(tree.root, path.steps(), key),
+        let outcome = match self.way_to(&tree, key, false) {
+            Some((path, Ordering::Equal, _)) => connection.keyed_remove(tree.root, path.steps(), key),
             Some(_) => return Ok(false),
             None => connection.keyed_remove(tree.root, &[], key),
         };

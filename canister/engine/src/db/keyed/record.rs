@@ -27,36 +27,42 @@ pub(super) fn value(record: &[u8], column: usize) -> Option<ValueRef<'_>> {
     }
     let kind = varint(&mut types)?;
     let bytes = record.get(offset..)?.get(..size(kind)?)?;
+    if kind >= 12 {
+        return Some(if kind & 1 == 1 { ValueRef::Text(bytes) } else { ValueRef::Blob(bytes) });
+    }
     Some(match kind {
         NULL => ValueRef::Null,
         REAL => ValueRef::Real(f64::from_be_bytes(bytes.try_into().ok()?)),
         ZERO => ValueRef::Integer(0),
         ONE => ValueRef::Integer(1),
-        ..=INTEGER_64 => {
+        1..=INTEGER_64 => {
             let sign = if bytes.first()? & 0x80 == 0 { 0 } else { -1 };
             ValueRef::Integer(bytes.iter().fold(sign, |number, byte| number << 8 | i64::from(*byte)))
         }
-        _ if kind & 1 == 0 => ValueRef::Blob(bytes),
-        _ => ValueRef::Text(bytes),
+        _ => return None,
     })
 }
 
 /// Bytes of a value of this serial type.
-#[inline]
+#[inline(always)]
 fn size(kind: usize) -> Option<usize> {
-    match kind {
-        NULL | ZERO | ONE => Some(0),
-        1..=4 => Some(kind),
-        5 => Some(6),
-        INTEGER_64 | REAL => Some(8),
-        10 | 11 => None,
-        _ => Some((kind - 12) / 2),
-    }
+    const NUMBERS: [usize; 10] = [0, 1, 2, 3, 4, 6, 8, 8, 0, 0];
+    if kind >= 12 { Some((kind - 12) / 2) } else { NUMBERS.get(kind).copied() }
 }
 
-/// Takes a number off the front. Five bytes hold every one that a record has.
-#[inline]
+/// Takes a number off the front.
+#[inline(always)]
 fn varint(input: &mut &[u8]) -> Option<usize> {
+    let (&byte, rest) = input.split_first()?;
+    if byte >= 0x80 {
+        return long_varint(input);
+    }
+    *input = rest;
+    Some(usize::from(byte))
+}
+
+/// The same for one of two bytes or more. Five hold every one that a record has.
+fn long_varint(input: &mut &[u8]) -> Option<usize> {
     let mut number = 0_u64;
     for _ in 0..5 {
         let (&byte, rest) = input.split_first()?;

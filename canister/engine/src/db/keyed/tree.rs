@@ -96,6 +96,8 @@ pub(super) struct Search<'p> {
     pub(super) path: Path,
     /// How that neighbour compares with the key.
     pub(super) order: Ordering,
+    /// Whether the key comes after all others.
+    pub(super) is_last: bool,
 }
 
 /// Where a scan goes on.
@@ -198,8 +200,11 @@ impl<'p> Page<'p> {
     /// The first cell for which `compare` does not answer `Less`, and whether it answers `Equal` for it. The keys
     /// ascend.
     #[inline(always)]
-    fn search(&self, tree: &Tree, compare: impl Fn(&[u8]) -> Ordering) -> Option<(usize, bool)> {
+    fn search(&self, tree: &Tree, last_first: bool, compare: impl Fn(&[u8]) -> Ordering) -> Option<(usize, bool)> {
         let (mut low, mut high) = (0, self.cells.len());
+        if last_first && high > 0 && compare(self.key(tree, high - 1)?) == Ordering::Less {
+            return Some((high, false));
+        }
         while low < high {
             let middle = (low + high) / 2;
             match compare(self.key(tree, middle)?) {
@@ -240,24 +245,26 @@ impl Tree {
         if surplus <= self.local_max { surplus } else { self.local_min }
     }
 
-    /// Looks for a key.
+    /// Looks for a key; first, if it is likely to come `last`, behind all others, which takes one comparison on each level.
     #[inline]
-    pub(super) fn search<'p>(&self, pages: &impl Pages<'p>, key: &[u8]) -> Option<Search<'p>> {
+    pub(super) fn search<'p>(&self, pages: &impl Pages<'p>, key: &[u8], last: bool) -> Option<Search<'p>> {
         let mut path = Path::new();
         path.page = self.root;
+        let mut is_last = true;
         loop {
             let page = Page::new(pages.page(path.page)?)?;
-            let (cell, found) = page.search(self, |other| other.cmp(key))?;
+            let (cell, found) = page.search(self, last, |other| other.cmp(key))?;
+            is_last &= cell == page.len();
             if found {
                 path.push(cell)?;
-                return Some(Search { found: page.record(self, cell), path, order: Ordering::Equal });
+                return Some(Search { found: page.record(self, cell), path, order: Ordering::Equal, is_last: false });
             }
             if page.is_leaf {
                 let order = if cell == 0 { Ordering::Greater } else { Ordering::Less };
                 if page.len() > 0 {
                     path.push(cell.saturating_sub(1))?;
                 }
-                return Some(Search { found: None, path, order });
+                return Some(Search { found: None, path, order, is_last });
             }
             path.push(cell)?;
             path.page = page.child(cell)?;
@@ -278,7 +285,7 @@ impl Tree {
         let mut nearest = Spot::End;
         let mut page = Page::new(pages.page(self.root)?)?;
         for _ in 0..DEPTH_MAX {
-            let (cell, found) = page.search(self, compare)?;
+            let (cell, found) = page.search(self, false, compare)?;
             let candidate = if found || !backward { Some(cell) } else { cell.checked_sub(1) };
             let candidate = candidate.filter(|candidate| *candidate < page.len());
             if page.is_leaf {
