@@ -19,7 +19,7 @@ docs/performance.md, docs/performance.svg and README.md up to date.
 
 Options:
   --check            measure what does not take long again and fail if a figure is more than 2 % off the committed one
-  --growth           measure growth instead (minutes), and write its rows and the pages
+  --growth           measure growth instead (up to minutes), and write its rows and the pages
   --report           measure nothing; only bring the pages up to date with the committed results
   --rows N[,N]       only calls to key-value stores, with these row counts; nothing is written
   --subject NAME     only this subject (icsql, ic-sqlite-vfs, sqlite-heap, btreemap); may be repeated; the committed
