@@ -6,7 +6,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use crate::report::title;
 use crate::results::Measurement;
-use crate::subject::{BTREEMAP, IC_RUSQLITE, IC_SQLITE_VFS, ICSQL, ICSQL_SQL, SQLITE_HEAP};
+use crate::subject::{BTREEMAP, IC_SQLITE_VFS, ICSQL, ICSQL_SQL, SQLITE_HEAP};
 
 /// What is shown: the case with its row count, and its label.
 const LINES: [(&str, u32, &str); 27] = [
@@ -40,8 +40,7 @@ const LINES: [(&str, u32, &str); 27] = [
 ];
 
 /// The subjects with their colours, which differ for the colour-blind too, and their marks.
-const SUBJECTS: [(&str, RGBColor, Mark); 6] = [
-    (IC_RUSQLITE, RGBColor(0xAA, 0x33, 0x77), Mark::Plus),
+const SUBJECTS: [(&str, RGBColor, Mark); 5] = [
     (IC_SQLITE_VFS, RGBColor(0xD5, 0x5E, 0x00), Mark::Triangle),
     (BTREEMAP, RGBColor(0x00, 0x8F, 0x68), Mark::Square),
     (SQLITE_HEAP, RGBColor(0x77, 0x77, 0x77), Mark::Cross),
@@ -55,7 +54,6 @@ enum Mark {
     Triangle,
     Square,
     Cross,
-    Plus,
 }
 
 const WIDTH: u32 = 960;
@@ -149,11 +147,6 @@ fn draw_mark<DB: DrawingBackend>(
         Mark::Circle => root.draw(&Circle::new(at, 6, colour.filled())),
         Mark::Triangle => root.draw(&TriangleMarker::new(at, 7, colour.filled())),
         Mark::Square => root.draw(&Rectangle::new([(at.0 - 5, at.1 - 5), (at.0 + 5, at.1 + 5)], colour.filled())),
-        Mark::Plus => {
-            let ((x, y), style) = (at, colour.stroke_width(3));
-            root.draw(&PathElement::new(vec![(x - 7, y), (x + 7, y)], style))?;
-            root.draw(&PathElement::new(vec![(x, y - 7), (x, y + 7)], style))
-        }
         Mark::Cross => root.draw(&Cross::new(at, 6, colour.stroke_width(2))),
     }
 }

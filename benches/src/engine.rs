@@ -60,14 +60,6 @@ pub fn all(root: &Path) -> Vec<Bulk> {
             stable: true,
         },
         Bulk {
-            subject: subject::IC_RUSQLITE,
-            wasm: root.join("target/rusqlite-bench.wasm"),
-            built_by: "scripts/build-rusqlite-bench",
-            argument: b"",
-            sql: true,
-            stable: true,
-        },
-        Bulk {
             subject: subject::SQLITE_HEAP,
             wasm: engine,
             built_by: BUILT_BY,
@@ -93,12 +85,6 @@ impl Bulk {
     /// That it is missing, and what builds it.
     pub fn load(&self) -> Result<Vec<u8>, String> {
         read_built(&format!("bulk work on {}", self.subject), &self.wasm, self.built_by)
-    }
-
-    /// Whether it can be measured: ic-rusqlite needs what not every machine can install, and is left out where it was not
-    /// built.
-    pub fn is_there(&self) -> bool {
-        self.subject != subject::IC_RUSQLITE || self.wasm.exists()
     }
 
     fn has(&self, case: &Case) -> bool {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use icsql_benches::results::{self, Measurement, Scope};
-use icsql_benches::subject::{self, IC_RUSQLITE, ICSQL};
+use icsql_benches::subject::{self, ICSQL};
 use icsql_benches::{cases, data, engine, growth, report, sequences, service};
 
 const USAGE: &str = "\
@@ -19,11 +19,11 @@ docs/performance.md, docs/performance.svg and README.md up to date.
 
 Options:
   --check            measure what does not take long again and fail if a figure is more than 2 % off the committed one
-  --growth           measure growth instead (minutes), and write its rows and the pages
+  --growth           measure growth instead (up to minutes), and write its rows and the pages
   --report           measure nothing; only bring the pages up to date with the committed results
   --rows N[,N]       only calls to key-value stores, with these row counts; nothing is written
-  --subject NAME     only this subject (icsql, icsql-sql, ic-sqlite-vfs, ic-rusqlite, sqlite-heap, btreemap); may be repeated;
-                     the committed figures of the others stay
+  --subject NAME     only this subject (icsql, icsql-sql, ic-sqlite-vfs, sqlite-heap, btreemap); may be repeated; the
+                     committed figures of the others stay
   --json             print the results as JSON in place of the table
 ";
 
@@ -162,13 +162,6 @@ fn measure(root: &Path, options: &Options, scope: Scope) -> Result<Vec<Measureme
     }
     if options.rows.is_none() && scope != Scope::Growth {
         for bulk in engine::all(root).iter().filter(|bulk| chosen(options, bulk.subject)) {
-            if scope == Scope::Check && bulk.subject == IC_RUSQLITE {
-                continue;
-            }
-            if !bulk.is_there() {
-                eprintln!("{}: not measured, its figures stay: scripts/build-rusqlite-bench builds it", bulk.subject);
-                continue;
-            }
             eprintln!("{}: bulk work", bulk.subject);
             measured.extend(engine::run(bulk, scope).map_err(|error| format!("{}: {error}", bulk.subject))?);
         }

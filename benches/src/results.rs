@@ -6,7 +6,7 @@ use std::path::Path;
 use icsql_replica::Cost;
 use serde::{Deserialize, Serialize};
 
-use crate::subject::{IC_RUSQLITE, ICSQL, NAMES};
+use crate::subject::{ICSQL, NAMES};
 use crate::{cases, engine, growth};
 
 /// How far a figure may be off the committed one, in percent and either direction.
@@ -25,13 +25,13 @@ pub enum Scope {
 
 impl Scope {
     /// Whether a measurement belongs to it. The check leaves to the full run what takes long: many rows, and churn but for
-    /// icsql's. And ic-rusqlite, which not every machine can build.
+    /// icsql's.
     pub fn measures(self, case: &str, subject: &str, rows: u32) -> bool {
         let grows = case.starts_with(growth::PREFIX);
         match self {
             Self::Check => {
                 let long = rows == cases::ROWS[1] || (case == engine::CHURN && subject != ICSQL);
-                !grows && !long && subject != IC_RUSQLITE
+                !grows && !long
             }
             Self::Full => !grows,
             Self::Growth => grows,
@@ -283,7 +283,7 @@ mod tests {
             vec![measurement("kv_get", 1, 0), measurement("gone", 1, 0), measurement("growth_kv_get", 2, 0)];
         let full = Scope::Full.merge(committed.clone(), vec![measurement("kv_get", 3, 0)]);
         assert_eq!(full, [measurement("kv_get", 3, 0), measurement("growth_kv_get", 2, 0)]);
-        let absent = Measurement { subject: IC_RUSQLITE.to_string(), ..measurement("insert_1000", 5, 0) };
+        let absent = Measurement { subject: "btreemap".to_string(), ..measurement("insert_1000", 5, 0) };
         let full = Scope::Full.merge(vec![absent.clone()], vec![measurement("kv_get", 3, 0)]);
         assert_eq!(full, [measurement("kv_get", 3, 0), absent]);
         let growth = Scope::Growth.merge(committed, vec![measurement("growth_kv_put", 4, 0)]);

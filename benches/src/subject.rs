@@ -11,14 +11,12 @@ pub const ICSQL: &str = "icsql";
 pub const ICSQL_SQL: &str = "icsql-sql";
 /// The nearest relative.
 pub const IC_SQLITE_VFS: &str = "ic-sqlite-vfs";
-/// SQLite through WASI and a file system in stable memory; for bulk work only.
-pub const IC_RUSQLITE: &str = "ic-rusqlite";
 /// The engine on memories on the heap, for bulk work only.
 pub const SQLITE_HEAP: &str = "sqlite-heap";
 /// `StableBTreeMap` of ic-stable-structures.
 pub const BTREEMAP: &str = "btreemap";
 /// All of them, in the order of tables.
-pub const NAMES: [&str; 6] = [ICSQL, ICSQL_SQL, IC_SQLITE_VFS, IC_RUSQLITE, SQLITE_HEAP, BTREEMAP];
+pub const NAMES: [&str; 5] = [ICSQL, ICSQL_SQL, IC_SQLITE_VFS, SQLITE_HEAP, BTREEMAP];
 
 /// A canister with the methods `kv_put`, `kv_get` and `kv_get_many`. All take the same arguments.
 pub struct Subject {
