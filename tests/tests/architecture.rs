@@ -12,6 +12,7 @@ const UNSAFE_FILES: &[(&str, &str)] = &[
     ("canister/engine/src/sqlite/alloc.rs", "SQLite's allocator"),
     ("canister/engine/src/sqlite/pcache.rs", "SQLite's page cache"),
     ("canister/engine/src/sqlite/connection.rs", "handles of SQLite"),
+    ("canister/engine/src/sqlite/keyed.rs", "handles of SQLite"),
     ("canister/engine/src/sqlite/statement.rs", "handles of SQLite"),
     ("canister/engine/src/sqlite/sys/mod.rs", "the raw bindings"),
     ("canister/engine/src/vfs/shim.rs", "the callbacks of the VFS"),

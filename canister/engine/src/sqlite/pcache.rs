@@ -4,8 +4,7 @@
 //! SQLite's own header of each page lie packed together. Finding, pinning and unpinning a page leave the slot as it
 //! was once the page is unpinned again. Eviction is a clock over the slots in use: a list of least recent use would
 //! rewrite three slots at each look-up, and every heap page that a message changes costs 1,000 instructions. A large
-//! transaction leaves many free slots, which the clock does not see.
-//! Together this saves about ten dirty heap pages per one-row write against SQLite's own cache.
+//! transaction leaves many free slots, which the clock does not see. Together this saves ten dirty heap pages a write.
 //!
 //! Invariants: `index[key]` is null or points to the slot that holds page `key`; a slot is in the index exactly if
 //! its key is neither 0 nor that of the page that no image has; `clock` holds each slot that has a key once, at the
@@ -278,18 +277,14 @@ pub(super) unsafe fn pinned(this: *mut sys::sqlite3_pcache) -> usize {
 /// The bytes of page `key`, if it is there. It counts as looked up.
 ///
 /// # Safety
-/// `this` is a live cache that these methods made, `'p` ends before SQLite is called again, and SQLite has put the page's
-/// bytes into every buffer that it has fetched.
+/// `this` is a live cache that these methods made, `'p` ends before SQLite is called again, and it fills what it fetches.
 #[inline]
 pub(super) unsafe fn peek<'p>(this: *mut sys::sqlite3_pcache, key: c_uint) -> Option<&'p [u8]> {
     // SAFETY: as the caller promises; a slot in the index has a buffer of a page's size.
     unsafe {
         let cache = cache(this);
         let slot = *cache.index.get(key as usize).filter(|slot| !slot.is_null())?;
-        // Written only where it changes something: each heap page that a message changes costs 1,000 instructions.
-        if !(*slot).referenced {
-            (*slot).referenced = true;
-        }
+        (*slot).referenced = true;
         Some(core::slice::from_raw_parts((*slot).page.pBuf.cast(), cache.page_bytes))
     }
 }
@@ -422,7 +417,7 @@ unsafe extern "C-unwind" fn x_destroy(this: *mut sys::sqlite3_pcache) {
     }
 }
 
-/// Called by `sqlite3_db_release_memory` alone, which the engine does not use.
+/// For `sqlite3_db_release_memory` alone.
 unsafe extern "C-unwind" fn x_shrink(_: *mut sys::sqlite3_pcache) {}
 
 /// The methods for `SQLITE_CONFIG_PCACHE2`.
