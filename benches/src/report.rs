@@ -387,6 +387,6 @@ mod tests {
         ];
         let table = table(&measured);
         let line = table.lines().find(|line| line.starts_with("| `read_1`")).unwrap();
-        assert_eq!(line, "| `read_1` | 1 row by primary key | 1,000 | 3,000 |  | **2,000** | 1,000 |");
+        assert_eq!(line, "| `read_1` | 1 row by primary key | 1,000 | 3,000 |  |  | **2,000** | 1,000 |");
     }
 }

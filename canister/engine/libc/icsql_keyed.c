@@ -342,10 +342,13 @@ static int icsqlPutInPage(
   return bDone;
 }
 
+/* Cells that a leaf has at least when icsqlAppend() leaves the room of one of them empty. */
+#define ICSQL_APPEND_CELLS 16
+
 /*
 ** Inserts a record behind the last of all, on which the cursor is, when its leaf is full: what balance_quick() does for tables with
-** rowids. The leaf's last cell moves up to be the divider, and the new one begins a leaf of its own, so that rows which come in
-** order fill their pages. balance() would copy three leaves' cells each time, at 18,000 instructions. Returns 0, with nothing changed, where
+** rowids. The leaf's last cell moves up to be the divider, so that its room stays empty, and the new one begins a leaf of its
+** own. balance() would copy three leaves' cells each time, at 18,000 instructions. Returns 0, with nothing changed, where
 ** it is not that simple.
 */
 static int icsqlAppend(BtCursor *pCur, const void *pRecord, int nRecord, int *pRc){
@@ -358,7 +361,8 @@ static int icsqlAppend(BtCursor *pCur, const void *pRecord, int nRecord, int *pR
   Pgno iNew = 0;
   int iLast, szLast, szCell = 0, rc;
   u8 *pLast;
-  if( pCur->iPage<1 || !pPage->leaf || (pCur->curFlags & BTCF_Multiple) || pCur->ix!=pPage->nCell-1 || pPage->nCell<3
+  if( pCur->iPage<1 || !pPage->leaf || (pCur->curFlags & BTCF_Multiple) || pCur->ix!=pPage->nCell-1
+   || pPage->nCell<ICSQL_APPEND_CELLS
    || nRecord>pPage->maxLocal || nRecord+8>ICSQL_CELL_BYTES || pPage->hdrOffset!=0 || pPage->nOverflow
    || !cursorOnLastPage(pCur) || ISAUTOVACUUM(pBt)
   ){
