@@ -24,6 +24,14 @@ fn batch(sql: &'static str) -> impl Fn(&mut Database) -> Result<(), Error> {
     move |db| db.write(|tx| tx.execute_batch(sql))
 }
 
+/// A row by its key.
+fn put(key: &'static str, number: i64, bytes: usize) -> impl Fn(&mut Database) -> Result<(), Error> {
+    move |db| {
+        let table = db.keyed("keyed")?;
+        db.put(&table, &[key.into(), number.into(), "w".repeat(bytes).as_str().into()])
+    }
+}
+
 const WRITES: &[(&str, Write)] = &[
     ("insert", |db| one("INSERT INTO main.kv VALUES ('new', 'x')")(db)),
     ("insert, journalled", |db| batch("INSERT INTO main.kv VALUES ('new', 'x')")(db)),
@@ -47,26 +55,12 @@ const WRITES: &[(&str, Write)] = &[
     ("VACUUM", Database::vacuum),
     ("full-text search", |db| batch("INSERT INTO main.note VALUES ('a new note', 'about the lake')")(db)),
     ("a cascade of triggers", |db| batch("DELETE FROM main.parent WHERE id <= 3")(db)),
-    ("by key, in place", |db| {
-        let table = db.keyed("keyed")?;
-        db.put(&table, &["0007".into(), 8.into(), "w".repeat(100).as_str().into()])
-    }),
-    ("by key, a new row", |db| {
-        let table = db.keyed("keyed")?;
-        db.put(&table, &["0007a".into(), 8.into(), "w".repeat(100).as_str().into()])
-    }),
-    ("by key, splitting a page", |db| {
-        let table = db.keyed("keyed")?;
-        db.put(&table, &["0007a".into(), 8.into(), "w".repeat(900).as_str().into()])
-    }),
-    ("by key, overflow pages", |db| {
-        let table = db.keyed("keyed")?;
-        db.put(&table, &["large".into(), 8.into(), "w".repeat(50_000).as_str().into()])
-    }),
-    ("by key, growth", |db| {
-        let table = db.keyed("keyed")?;
-        db.put(&table, &["huge".into(), 8.into(), "w".repeat(9_000_000).as_str().into()])
-    }),
+    // A record of the same size as the one that is there.
+    ("by key, in place", |db| put("0007", 1, 100)(db)),
+    ("by key, a new row", |db| put("0007a", 8, 100)(db)),
+    ("by key, splitting a page", |db| put("0007a", 8, 900)(db)),
+    ("by key, overflow pages", |db| put("large", 8, 50_000)(db)),
+    ("by key, growth", |db| put("huge", 8, 9_000_000)(db)),
     ("by key, a row less", |db| {
         let table = db.keyed("keyed")?;
         db.remove(&table, "0007").map(drop)
